@@ -1,0 +1,4 @@
+export * from './affinity.js';
+export * from './bus.js';
+export * from './hop.js';
+export * from './subjects.js';

@@ -1,0 +1,13 @@
+import type { EdgeId, SessionId } from '@iris/protocol';
+
+/** Every subject there is. Ids are ours and hold only letters, digits, `-` and `_`, so none can be a wildcard. */
+export const subjects = {
+  /** Requests of edges to one session instance: {@link ToSession} batches. */
+  session: (session_id: SessionId) => `iris.session.${session_id}`,
+  /** Frames, answers and orders to one edge: {@link ToEdge} batches. */
+  edge: (edge_id: EdgeId) => `iris.edge.${edge_id}`,
+  /** Session instances say that they are there: {@link Announcement}. */
+  announce: 'iris.announce',
+  /** What every process must hear: {@link Control}. */
+  control: 'iris.control',
+} as const;

@@ -1,0 +1,15 @@
+import { Type } from 'typebox';
+import { Timestamp } from './shared.js';
+
+export const Typing = Type.Object({ on: Type.Boolean() });
+export const AgentBusy = Type.Object({
+  reason: Type.Enum(['processing', 'tool', 'waiting_input', 'cron']),
+});
+export const AgentSteer = Type.Object({ text: Type.String() });
+
+export const Notification = Type.Object({
+  kind: Type.Enum(['channel_renamed', 'channel_created', 'cron', 'approval', 'clarify', 'generic']),
+  title: Type.String(),
+  body: Type.String(),
+  ts: Timestamp,
+});

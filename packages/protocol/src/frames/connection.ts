@@ -1,0 +1,64 @@
+import { Type } from 'typebox';
+import { errorCodes } from '../errors.js';
+import { limits } from '../limits.js';
+import { ChannelEntry } from './channel.js';
+import { CursorSchema, Timestamp } from './shared.js';
+
+/** `caps` values of the wrong type count as absent: an unknown ability must not keep an old app out. */
+export const Hello = Type.Object({
+  token: Type.String({ minLength: 1, maxLength: limits.token_length }),
+  device_id: Type.String({ minLength: 1, maxLength: limits.device_id_length }),
+  device_name: Type.Optional(Type.String({ maxLength: limits.device_name_length })),
+  caps: Type.Optional(Type.Object({ min_protocol: Type.Optional(Type.Unknown()), push: Type.Optional(Type.Unknown()) })),
+  fcm_token: Type.Optional(Type.String({ maxLength: limits.push_token_length })),
+  ntfy_topic: Type.Optional(Type.String({ maxLength: limits.topic_length })),
+});
+
+export const HelloAck = Type.Object({
+  server_caps: Type.Object({
+    streaming: Type.Boolean(),
+    reasoning: Type.Boolean(),
+    tools: Type.Boolean(),
+    media: Type.Boolean(),
+    search: Type.Boolean(),
+    push: Type.Enum(['fcm', 'ntfy', 'webpush', 'none']),
+    pickers: Type.Boolean(),
+    cursors: Type.Optional(Type.Boolean()),
+    delta: Type.Optional(Type.Boolean()),
+  }),
+  sync_cursor: CursorSchema,
+  last_pushed_cursor: CursorSchema,
+  channels: Type.Array(ChannelEntry),
+  limits: Type.Optional(Type.Record(Type.String(), Type.Number())),
+  server_ts: Type.Optional(Timestamp),
+});
+
+export const Status = Type.Object({ state: Type.Enum(['online', 'restarting', 'degraded']) });
+
+export const ErrorPayload = Type.Object({
+  code: Type.Enum(errorCodes),
+  message: Type.String(),
+  retry_after_ms: Type.Optional(Type.Integer({ minimum: 1 })),
+});
+
+export const Ping = Type.Object({ ts: Type.Optional(Type.Number()) });
+export const Pong = Type.Object({ ts: Type.Optional(Type.Number()), server_ts: Timestamp });
+
+/** `{ok:true}` answers requests that have no frame of their own; `message_id` with `agent.steer`. */
+export const AckDown = Type.Object({ ok: Type.Literal(true), message_id: Type.Optional(Type.String()) });
+/** From devices with the `cursors` cap: everything up to `cursor` is stored. */
+export const AckUp = Type.Object({ cursor: CursorSchema });
+
+export const Sync = Type.Object({ cursor: Type.Optional(CursorSchema) });
+export const SyncDone = Type.Object({
+  cursor: CursorSchema,
+  /** Frames are missing because they were past retention: reload by `history`. */
+  truncated: Type.Optional(Type.Boolean()),
+  /** The asked cursor is above the head: reload by `history` and adopt `cursor`. */
+  reset: Type.Optional(Type.Boolean()),
+});
+
+export const FcmRegister = Type.Object({
+  fcm_token: Type.Optional(Type.String({ maxLength: limits.push_token_length })),
+  ntfy_topic: Type.Optional(Type.String({ maxLength: limits.topic_length })),
+});

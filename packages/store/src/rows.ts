@@ -1,0 +1,203 @@
+/**
+ * Rows as they are in Postgres, spelled as on the wire. JSON columns are typed where the protocol gives them a shape.
+ * `thread_id` is null in a channel's own (flat) lane.
+ */
+import type {
+  AgentId,
+  ChatId,
+  ConnectionId,
+  Cursor,
+  DeviceId,
+  EdgeId,
+  InstallId,
+  Lane,
+  MediaId,
+  MessageId,
+  PickerId,
+  Quotas,
+  TenantId,
+  ThreadId,
+  TokenId,
+  TurnId,
+} from '@iris/protocol';
+
+type Json = Record<string, unknown>;
+
+export interface TenantRow {
+  readonly tenant_id: TenantId;
+  readonly name: string;
+  readonly state: 'active' | 'suspended';
+  /** Only what differs from the defaults. */
+  readonly quotas: Partial<Quotas>;
+  /** Cursors up to here may have been given. */
+  readonly cursor_reserved: Cursor;
+  readonly created_at: number;
+}
+
+export interface TokenRow {
+  readonly tenant_id: TenantId;
+  readonly token_id: TokenId;
+  readonly kind: 'device' | 'agent';
+  /** SHA-256 of the token, hex; the token itself is nowhere. */
+  readonly hash: string;
+  /** Set on a paired token: it opens this device only. */
+  readonly device_id: DeviceId | null;
+  readonly agent_id: AgentId | null;
+  readonly created_at: number;
+  readonly revoked_at: number | null;
+}
+
+export interface DeviceRow {
+  readonly tenant_id: TenantId;
+  readonly device_id: DeviceId;
+  readonly name: string;
+  readonly caps: Json;
+  readonly token_id: TokenId;
+  readonly fcm_token: string | null;
+  readonly ntfy_topic: string | null;
+  /** Written behind; the outbox has the fresh one. */
+  readonly watermark: Cursor;
+  readonly last_pushed_cursor: Cursor;
+  readonly created_at: number;
+  readonly last_seen_at: number;
+  readonly revoked_at: number | null;
+}
+
+export interface ChannelRow extends Lane {
+  readonly tenant_id: TenantId;
+  readonly kind: 'default' | 'channel' | 'thread';
+  readonly name: string;
+  readonly is_default: boolean;
+  /** The gateway or an agent named it. */
+  readonly auto: boolean;
+  /** The agent that serves it; null: the tenant's default agent. */
+  readonly agent_id: AgentId | null;
+  readonly created_at: number;
+}
+
+export interface MessageRow extends Lane {
+  readonly tenant_id: TenantId;
+  readonly message_id: MessageId;
+  readonly role: 'user' | 'assistant' | 'system' | 'cron';
+  readonly text: string;
+  readonly reasoning: string | null;
+  readonly media: readonly Json[] | null;
+  readonly reply_to: MessageId | null;
+  readonly model: string | null;
+  readonly tokens: number | null;
+  readonly runtime: Json | null;
+  /** Milliseconds, from the gateway's clock. Never an order. */
+  readonly ts: number;
+  /** Place in the order; null while its append is owed. */
+  readonly cursor: Cursor | null;
+  /** What a retry of the same request carries again; unique per tenant. */
+  readonly idempotency_key: string | null;
+  readonly client_ref: string | null;
+  readonly device_id: DeviceId | null;
+  readonly turn_id: TurnId | null;
+  readonly steer: boolean;
+  readonly interrupted: boolean;
+  readonly late: boolean;
+}
+
+export interface TurnRow extends Lane {
+  readonly tenant_id: TenantId;
+  readonly turn_id: TurnId;
+  readonly agent_id: AgentId | null;
+  /** The message that starts it. */
+  readonly message_id: MessageId;
+  readonly kind: 'chat' | 'command';
+  /** `queued` → `sent` (turn.start is on its way) → `running` (accepted: never run twice) → `ended`. */
+  readonly state: 'queued' | 'sent' | 'running' | 'ended';
+  readonly outcome: 'completed' | 'failed' | 'cancelled' | 'interrupted' | null;
+  readonly attempt: number;
+  /** Of the agent process that accepted it. */
+  readonly boot_id: string | null;
+  readonly stop_requested: boolean;
+  /** Who sent the message: gets the `read.receipt`. */
+  readonly device_id: DeviceId | null;
+  readonly connection_id: ConnectionId | null;
+  /** Order within the lane; given by the store. */
+  readonly position: number;
+  readonly created_at: number;
+  readonly accepted_at: number | null;
+  readonly ended_at: number | null;
+}
+
+export interface AgentRow {
+  readonly tenant_id: TenantId;
+  readonly agent_id: AgentId;
+  readonly name: string;
+  readonly is_default: boolean;
+  readonly install_id: InstallId | null;
+  readonly boot_id: string | null;
+  /** Rises with each link; an older link may not act. */
+  readonly epoch: number;
+  readonly link_edge_id: EdgeId | null;
+  readonly link_connection_id: ConnectionId | null;
+  /** When the link was last known to be there; null before the first. */
+  readonly link_seen_at: number | null;
+  /** Highest `seq` of the agent that is processed and stored, for `install_id`. */
+  readonly in_seq: number;
+  readonly out_seq: number;
+  readonly caps: Json;
+  readonly commands: readonly Json[];
+  readonly created_at: number;
+}
+
+export interface AgentFrameRow {
+  readonly tenant_id: TenantId;
+  readonly agent_id: AgentId;
+  readonly seq: number;
+  /** The frame's fields but `seq` and `ack`. */
+  readonly frame: Json;
+}
+
+export interface PickerRow extends Lane {
+  readonly tenant_id: TenantId;
+  readonly picker_id: PickerId;
+  readonly type: string;
+  readonly payload: Json;
+  readonly turn_id: TurnId | null;
+  readonly agent_id: AgentId | null;
+  /** The agent's own name for it. */
+  readonly agent_picker_id: string | null;
+  readonly state: 'open' | 'answered' | 'closed';
+  readonly value: string | readonly string[] | null;
+  /** Idempotency key of the request that won. */
+  readonly answered_by: string | null;
+  readonly expires_at: number | null;
+  readonly created_at: number;
+}
+
+export interface ReadStateRow extends Lane {
+  readonly tenant_id: TenantId;
+  readonly device_id: DeviceId;
+  readonly message_id: MessageId;
+  readonly cursor: Cursor;
+}
+
+export interface MediaRow {
+  readonly tenant_id: TenantId;
+  readonly media_id: MediaId;
+  /** The uploader's name for it; attached once. */
+  readonly media_ref: string | null;
+  readonly device_id: DeviceId | null;
+  readonly state: 'uploaded' | 'attached';
+  readonly kind: string;
+  readonly mime: string;
+  readonly size: number;
+  readonly filename: string;
+  readonly sha256: string;
+  readonly details: Json;
+  readonly created_at: number;
+}
+
+export interface AuditRow {
+  readonly tenant_id: TenantId | null;
+  readonly at: number;
+  readonly actor: string;
+  readonly action: string;
+  readonly subject: string;
+}
+export type { ThreadId };
