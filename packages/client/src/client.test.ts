@@ -24,7 +24,9 @@ function gateway() {
       readyState: 1,
       sent: [],
       send: (text) => void made.sent.push(JSON.parse(text) as Sent),
-      close: (code) => void (made.closed = code ?? 1005),
+      close(code) {
+        made.closed = code ?? 1005;
+      },
       onopen: null,
       onmessage: null,
       onclose: null,
