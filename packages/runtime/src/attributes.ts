@@ -39,6 +39,9 @@ export const metrics = {
   iris_jobs_done_total: counter('jobs finished', ['job', 'outcome']),
   iris_worker_repaired_total: counter('messages appended after a crash'),
   iris_runtime_loop_delay_seconds: histogram('how late the event loop runs its timers', seconds),
+  iris_runtime_resident_bytes: gauge('memory of the process'),
+  iris_runtime_heap_bytes: gauge('JavaScript heap in use'),
+  iris_runtime_buffer_bytes: gauge('bytes in buffers outside the heap'),
 } as const;
 
 export type MetricName = keyof typeof metrics;
