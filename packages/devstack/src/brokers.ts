@@ -1,0 +1,53 @@
+import { mkdirSync } from 'node:fs';
+import type { Clock } from '@iris/runtime';
+import { askPort, freePort, loopback } from './ports.js';
+import { type Server, startServer } from './server.js';
+
+export interface BrokerOptions {
+  readonly program: string;
+  readonly run_dir: string;
+  /** Default: a free one. */
+  readonly port?: number;
+  readonly clock?: Clock;
+}
+
+/**
+ * A Redis server that keeps its data in `data`, an append-only file synced once a second, and never evicts: what it holds
+ * is not a cache. With `keep: false` nothing is written.
+ */
+export async function startRedis(options: BrokerOptions & { readonly data: string; readonly keep?: boolean }): Promise<Server> {
+  const port = options.port ?? (await freePort());
+  mkdirSync(options.data, { recursive: true });
+  const appending = options.keep === false ? ['--appendonly', 'no'] : ['--appendonly', 'yes', '--appendfsync', 'everysec'];
+  return startServer({
+    ...options,
+    name: 'redis',
+    args: [
+      ...['--port', String(port), '--bind', loopback, '--dir', options.data, '--daemonize', 'no', '--save', ''],
+      ...appending,
+      ...['--maxmemory-policy', 'noeviction'],
+    ],
+    port,
+    url: `redis://${loopback}:${port}`,
+    stop_signal: 'SIGTERM',
+    stop_ms: 10_000,
+    ready_ms: 30_000,
+    ready: async () => (await askPort(port, 'PING\r\n', 1_000, options.clock)).startsWith('+PONG'),
+  });
+}
+
+/** A NATS server without persistence: the bus is at-most-once. */
+export async function startNats(options: BrokerOptions): Promise<Server> {
+  const port = options.port ?? (await freePort());
+  return startServer({
+    ...options,
+    name: 'nats',
+    args: ['--addr', loopback, '--port', String(port)],
+    port,
+    url: `nats://${loopback}:${port}`,
+    stop_signal: 'SIGTERM',
+    stop_ms: 5_000,
+    ready_ms: 10_000,
+    ready: async () => (await askPort(port, undefined, 1_000, options.clock)).startsWith('INFO'),
+  });
+}
