@@ -4,7 +4,6 @@
  */
 import type {
   AgentId,
-  ChatId,
   ConnectionId,
   Cursor,
   DeviceId,
@@ -16,7 +15,6 @@ import type {
   PickerId,
   Quotas,
   TenantId,
-  ThreadId,
   TokenId,
   TurnId,
 } from '@iris/protocol';
@@ -200,4 +198,3 @@ export interface AuditRow {
   readonly action: string;
   readonly subject: string;
 }
-export type { ThreadId };

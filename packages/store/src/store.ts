@@ -53,29 +53,34 @@ export interface Store {
 }
 
 export interface Tenants {
-  /** With its default channel `android:default` and one default agent. */
+  /** With its default channel `android:default` and one default agent, both named `Default`. Rejects when it stands already. */
   create(row: { tenant_id: TenantId; name: string; agent_id: AgentId; at: number }): Promise<void>;
   get(tenant_id: TenantId): Promise<TenantRow | undefined>;
+  /** By id. */
   list(page: { after?: TenantId; limit: number }): Promise<TenantRow[]>;
   /** Merges. Undefined when there is no such tenant. */
   setQuotas(tenant_id: TenantId, quotas: Partial<Quotas>): Promise<TenantRow | undefined>;
   /** `(from, to]` is the caller's alone, whoever else asks; everything given before is at or below `from`. */
   reserveCursors(tenant_id: TenantId, count: number): Promise<{ from: Cursor; to: Cursor } | undefined>;
+  /** With everything that is the tenant's but the audit. */
   remove(tenant_id: TenantId): Promise<boolean>;
 }
 
 export interface Tokens {
+  /** Rejects when its id or hash stands already, or there is no such tenant. */
   create(row: Omit<TokenRow, 'revoked_at'>): Promise<void>;
   /** By hash alone would be enough; the tenant keeps the lookup inside one partition. Revoked ones too. */
   find(tenant_id: TenantId, hash: string): Promise<TokenRow | undefined>;
   list(tenant_id: TenantId): Promise<TokenRow[]>;
+  /** False when there is no such token. One that was revoked before keeps its time, and is true again: a retry may go on from here. */
   revoke(tenant_id: TenantId, token_id: TokenId, at: number): Promise<boolean>;
 }
 
 export interface Devices {
   /**
-   * Make or refresh the device of a `hello`. `over_quota` when it is new and there are `max` already; `revoked` when it was
-   * revoked. A push token that another device of any tenant had moves here.
+   * Make or refresh the device of a `hello`. `over_quota` when it is new and there are `max` already that are not revoked;
+   * `revoked` when it was revoked. A push token or topic that another device of any tenant had moves here; null keeps what the
+   * device has.
    */
   hello(row: {
     tenant_id: TenantId;
@@ -90,9 +95,11 @@ export interface Devices {
   }): Promise<{ row: DeviceRow; created: boolean } | 'over_quota' | 'revoked'>;
   get(tenant_id: TenantId, device_id: DeviceId): Promise<DeviceRow | undefined>;
   list(tenant_id: TenantId): Promise<DeviceRow[]>;
+  /** What is given, null too, takes the place of what was; moves here as in `hello`. False when there is no such device, or it is revoked. */
   setPush(tenant_id: TenantId, device_id: DeviceId, push: { fcm_token?: string | null; ntfy_topic?: string | null }): Promise<boolean>;
-  /** Watermarks only rise. */
+  /** Watermarks only rise, and so does `last_seen_at`. Unknown devices are passed over. */
   confirm(marks: readonly { tenant_id: TenantId; device_id: DeviceId; cursor: Cursor; at: number }[]): Promise<void>;
+  /** As {@link Tokens.revoke}. */
   revoke(tenant_id: TenantId, device_id: DeviceId, at: number): Promise<boolean>;
 }
 
@@ -101,7 +108,8 @@ export interface Channels {
   list(tenant_id: TenantId): Promise<ChannelRow[]>;
   /**
    * A new channel (`chat_id` absent) or a thread in `chat_id`; ids `android:chan_<n>`, `t_<n>` are given here and never again.
-   * The same `idempotency_key` returns the first. `no_channel`, `over_quota`.
+   * The same `idempotency_key` returns the first. `no_channel`; `over_quota` when the tenant has `max` channels and threads, the
+   * default one counted. A thread has its channel's agent.
    */
   create(row: {
     tenant_id: TenantId;
@@ -112,16 +120,22 @@ export interface Channels {
     max: number;
     at: number;
   }): Promise<{ row: ChannelRow; created: boolean } | 'no_channel' | 'over_quota'>;
-  /** Undefined when there is no such lane; `conflict` when `only_if` is given and the name is another, or a person gave it. */
+  /**
+   * Undefined when there is no such lane; `conflict` when `only_if` is given and the name is another, or a person gave it. With
+   * `only_if`, a lane that has the new name already is returned as it is: that is a retry.
+   */
   rename(
     tenant_id: TenantId,
     lane: Lane,
     name: string,
     options: { auto: boolean; only_if?: string },
   ): Promise<ChannelRow | 'conflict' | undefined>;
-  /** Exactly one channel is the default, before and after. */
+  /** Exactly one channel is the default, before and after: it alone has `is_default` and kind `default`. False when there is no such channel. */
   setDefault(tenant_id: TenantId, chat_id: ChatId): Promise<boolean>;
-  /** With threads, messages, turns, pickers and read state. `default` when it is the default channel. Returns what went. */
+  /**
+   * With threads, messages, turns, pickers and read state. `default` when it is the default channel. Returns what went:
+   * `media_ids` are those that no message left names, `running` the turns that were sent or running.
+   */
   remove(tenant_id: TenantId, lane: Lane): Promise<{ lanes: Lane[]; media_ids: string[]; running: TurnRow[] } | 'default' | undefined>;
 }
 
@@ -144,13 +158,17 @@ export interface Messages {
   /**
    * Group commit: every row with its turn, in order, in one statement. A row whose `idempotency_key` or `message_id` stands
    * already is not inserted (nor its turn): `row` is then the first one. `no_lane`: its channel is gone; `deleted`: a message of
-   * this id was deleted.
+   * this id, or with this key, was deleted. One row's refusal does not touch the others.
    */
   insert(
     rows: readonly { message: MessageRow; turn?: NewTurn }[],
   ): Promise<({ row: MessageRow; inserted: boolean } | 'no_lane' | 'deleted')[]>;
-  /** A final that replaces an interrupted one: same id, new text. Undefined when deleted or unknown. */
+  /**
+   * A final that replaces an interrupted one: same id, new text and all that belongs to it; lane, place, keys, device and turn stay.
+   * Undefined when deleted or unknown.
+   */
   replace(row: MessageRow): Promise<MessageRow | undefined>;
+  /** Gives each its place, also when it was deleted meanwhile. A place once given stays; unknown ids are passed over. */
   setCursors(marks: readonly { tenant_id: TenantId; message_id: MessageId; cursor: Cursor }[]): Promise<void>;
   get(tenant_id: TenantId, message_id: MessageId): Promise<MessageRow | undefined>;
   byIdempotencyKey(tenant_id: TenantId, key: string): Promise<MessageRow | undefined>;
@@ -163,11 +181,16 @@ export interface Messages {
     lane: Lane,
     options: { before?: MessageId; limit: number },
   ): Promise<{ rows: MessageRow[]; has_more: boolean } | 'unknown_before'>;
+  /** Words, "quoted phrases" and -excluded ones, without regard to case and accents; newest first. Provisional: it looks at every message. */
   search(
     tenant_id: TenantId,
     query: { text: string; lane?: Lane; limit: number },
   ): Promise<{ rows: (MessageRow & { snippet: string })[]; has_more: boolean }>;
-  /** Leaves id and place, nothing else. Also remembers ids that were never stored (a running one), so that no late insert brings them back. */
+  /**
+   * Leaves id and place, nothing else. Also remembers ids that were never stored (a running one), with the lane's end as their place,
+   * so that no late insert brings them back. Messages of another lane are left alone. `removed`: those that stood until now;
+   * `media_ids`: those that no message left names.
+   */
   remove(
     tenant_id: TenantId,
     lane: Lane,
@@ -176,20 +199,21 @@ export interface Messages {
   ): Promise<{ removed: MessageId[]; media_ids: string[] }>;
   /** Whether each was deleted. */
   deleted(tenant_id: TenantId, message_ids: readonly MessageId[]): Promise<Set<MessageId>>;
-  /** Of any tenant, without a cursor, older than `before_ts`. */
+  /** Of any tenant, without a cursor, older than `before_ts`, oldest first. */
   owed(options: { before_ts: number; limit: number }): Promise<MessageRow[]>;
 }
 
 export interface Turns {
-  /** Queue a turn for a message that stands already (a steer that was not taken, a retry). Idempotent by `turn_id`. */
+  /** Queue a turn for a message that stands already (a steer that was not taken, a retry). Idempotent by `turn_id`. Rejects when the lane is gone. */
   queue(tenant_id: TenantId, lane: Lane, turn: NewTurn): Promise<TurnRow>;
   get(tenant_id: TenantId, turn_id: TurnId): Promise<TurnRow | undefined>;
   /**
    * The lane's first queued chat turn becomes `sent`, if no chat turn of the lane is sent or running and fewer than
-   * `max_running` are in the tenant. A queued command becomes `sent` whatever runs. Undefined when nothing may start.
+   * `max_running` are in the tenant. A queued command becomes `sent` whatever runs, and before any chat turn. Undefined when
+   * nothing may start. A turn's first attempt is 1.
    */
   startNext(tenant_id: TenantId, lane: Lane, options: { agent_id: AgentId; max_running: number }): Promise<TurnRow | undefined>;
-  /** `running` now. `already`: it was; `ended`: too late. */
+  /** `running` now. `already`: it was; `ended`: too late. Undefined when it was never sent. */
   accept(
     tenant_id: TenantId,
     turn_id: TurnId,
@@ -197,17 +221,20 @@ export interface Turns {
   ): Promise<'accepted' | 'already' | 'ended' | undefined>;
   /** Sent but not accepted, to be sent again: attempt + 1. */
   retry(tenant_id: TenantId, turn_id: TurnId): Promise<TurnRow | undefined>;
+  /** Nothing happens when it has ended. */
   requestStop(tenant_id: TenantId, turn_id: TurnId): Promise<void>;
-  /** Ends it; undefined when it had ended (someone else won) or never was. */
+  /** Ends it, also a queued one; undefined when it had ended (someone else won) or never was. */
   end(tenant_id: TenantId, turn_id: TurnId, ended: { outcome: NonNullable<TurnRow['outcome']>; at: number }): Promise<TurnRow | undefined>;
   /** Sent and running ones, of one tenant or of all. */
   open(tenant_id?: TenantId): Promise<TurnRow[]>;
-  /** Lanes with queued turns. */
+  /** Lanes with queued turns, longest waiting first. */
   waitingLanes(tenant_id: TenantId): Promise<Lane[]>;
+  /** How many are queued. */
   waiting(tenant_id: TenantId, lane: Lane): Promise<number>;
 }
 
 export interface Agents {
+  /** A new default agent takes the place of the old one. Rejects when it stands already, or there is no such tenant. */
   create(row: { tenant_id: TenantId; agent_id: AgentId; name: string; is_default: boolean; at: number }): Promise<void>;
   get(tenant_id: TenantId, agent_id: AgentId): Promise<AgentRow | undefined>;
   list(tenant_id: TenantId): Promise<AgentRow[]>;
@@ -224,7 +251,7 @@ export interface Agents {
       at: number;
     },
   ): Promise<{ row: AgentRow; previous: AgentRow } | undefined>;
-  /** The link of this epoch is gone; nothing happens when a newer one stands. */
+  /** The link of this epoch is gone; nothing happens when a newer one stands, or it was gone before. */
   detach(tenant_id: TenantId, agent_id: AgentId, epoch: number, at: number): Promise<boolean>;
   /** Links that are there, in one trip; only of the current epoch. */
   seen(links: readonly { tenant_id: TenantId; agent_id: AgentId; epoch: number }[], at: number): Promise<void>;
@@ -234,7 +261,10 @@ export interface Agents {
 }
 
 export interface AgentFrames {
-  /** Gives each the agent's next `out_seq`, in order. Kept until acked. `key` makes it idempotent. */
+  /**
+   * Gives each the agent's next `out_seq`, in order. Kept until acked. `key` makes it idempotent, for 24 h: a frame that stands comes
+   * back as it is, one that was acked with `seq` 0 (there is nothing to send). Rejects when there is no such agent.
+   */
   append(
     tenant_id: TenantId,
     agent_id: AgentId,
@@ -242,14 +272,18 @@ export interface AgentFrames {
   ): Promise<AgentFrameRow[]>;
   after(tenant_id: TenantId, agent_id: AgentId, seq: number): Promise<AgentFrameRow[]>;
   ack(tenant_id: TenantId, agent_id: AgentId, seq: number): Promise<void>;
-  /** Take back what is not to be sent again (a turn.start of a turn that ended). */
+  /**
+   * Take back what is not to be sent again: the `turn.start` of a turn that ended. Its number stays, with {@link voidFrame} in it, since
+   * the link's `seq` rises by one.
+   */
   withdraw(tenant_id: TenantId, agent_id: AgentId, turn_id: TurnId): Promise<void>;
 }
 
 export interface Pickers {
-  /** Idempotent by `picker_id`: false when it stood already. */
+  /** Idempotent by `picker_id`: false when it stood already, or its lane is gone. */
   open(row: PickerRow): Promise<boolean>;
   get(tenant_id: TenantId, picker_id: PickerId): Promise<PickerRow | undefined>;
+  /** Open ones, of one turn or of all, oldest first. */
   list(tenant_id: TenantId, turn_id?: TurnId): Promise<PickerRow[]>;
   /** Only an open one can be closed, once. `won` again for the same `answered_by`. */
   close(
@@ -257,18 +291,19 @@ export interface Pickers {
     picker_id: PickerId,
     closed: { state: 'answered' | 'closed'; value: PickerRow['value']; answered_by: string | null },
   ): Promise<'won' | 'lost' | undefined>;
-  /** Open ones past `expires_at`, of any tenant. */
+  /** Open ones whose `expires_at` has come, of any tenant. */
   expired(now: number, limit: number): Promise<PickerRow[]>;
 }
 
 export interface Reads {
-  /** Moves forward only: false when the lane was read further already by this device. */
+  /** Moves forward only: false when the lane was read further already by this device, or is gone. The same place again is true: a retry. */
   advance(row: ReadStateRow): Promise<boolean>;
   list(tenant_id: TenantId): Promise<ReadStateRow[]>;
 }
 
 /** `read.receipt`s that are owed to a device until its next connection. */
 export interface Receipts {
+  /** Once per message. */
   owe(row: {
     tenant_id: TenantId;
     device_id: DeviceId;
@@ -276,20 +311,25 @@ export interface Receipts {
     thread_id: Lane['thread_id'];
     message_id: MessageId;
   }): Promise<void>;
-  /** Returns them and forgets them. */
+  /** Returns them, oldest first, and forgets them. */
   take(tenant_id: TenantId, device_id: DeviceId): Promise<{ chat_id: ChatId; thread_id: Lane['thread_id']; message_id: MessageId }[]>;
 }
 
 export interface MediaRows {
+  /** False when it stood already. */
   insert(row: MediaRow): Promise<boolean>;
   get(tenant_id: TenantId, media_id: string): Promise<MediaRow | undefined>;
+  /** The newest that the device uploaded under this name. */
   byRef(tenant_id: TenantId, device_id: DeviceId, media_ref: string): Promise<MediaRow | undefined>;
+  /** Takes the place of the old ones. False when there is no such file. */
   setDetails(tenant_id: TenantId, media_id: string, details: Record<string, unknown>, mime?: string): Promise<boolean>;
-  attach(tenant_id: TenantId, media_ids: readonly string[]): Promise<boolean>;
+  /** All or none: false when one is unknown or attached already. True again for the same `by`, which a retry gives again. */
+  attach(tenant_id: TenantId, media_ids: readonly string[], by?: string): Promise<boolean>;
   remove(tenant_id: TenantId, media_ids: readonly string[]): Promise<void>;
 }
 
 export interface Audit {
   write(row: AuditRow): Promise<void>;
+  /** Newest first. */
   list(tenant_id: TenantId, limit: number): Promise<AuditRow[]>;
 }
