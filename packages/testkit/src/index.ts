@@ -1,1 +1,9 @@
-export {};
+export * from './chance.js';
+export * from './frames.js';
+export * from './record.js';
+export * from './socket-pair.js';
+export * from './test-agent.js';
+export * from './test-device.js';
+export * from './test-turn.js';
+export * from './timeline.js';
+export * from './wire.js';
