@@ -11,21 +11,42 @@ export interface JobTable {
 }
 export type JobName = keyof JobTable;
 
-/** Work for later, done at least once by one of the workers. Guarantees nothing about order. */
+/** How often a job is tried in all. */
+export const attempts = 5;
+/** Milliseconds before the second try; each further pause is twice as long. */
+export const firstRetry_ms = 1_000;
+
+/**
+ * Work for later, done at least once by one of the workers. Guarantees nothing about order. Each kind has a queue of its own,
+ * so that a kind that is slow or failing holds up no other.
+ */
 export interface Jobs {
   /**
+   * Rejects with {@link JobsUnavailable} within about two seconds when the queue cannot be reached.
    * @param options.delay_ms not before
-   * @param options.id the same id again, while the first waits, changes nothing
+   * @param options.id the same id again, while the first waits, changes nothing; once the first runs it is a new job
    */
   enqueue<N extends JobName>(name: N, data: JobTable[N], options?: { delay_ms?: number; id?: string }): Promise<void>;
-  /** Run it every `every_ms` on one worker of all, however many ask. */
+  /**
+   * Run it every `every_ms` on one worker of all, however many ask. One rhythm per name: the last asked for counts.
+   * The first run is at most `every_ms` away. Kept up while this stays open, also when the queue loses its data.
+   */
   repeat<N extends JobName>(name: N, data: JobTable[N], every_ms: number): Promise<void>;
-  /** Handlers may throw: the job is tried again with growing pauses, `attempts` times in all. */
+  /**
+   * Handlers may throw: the job is tried again with growing pauses, {@link attempts} times in all.
+   * @param options.concurrency how many of each kind run at once here
+   */
   work(handlers: { [N in JobName]?: (data: JobTable[N]) => Promise<void> }, options: { concurrency: number }): Promise<Working>;
+  /** Ends all work started here as {@link Working.end} does. */
   close(): Promise<void>;
 }
 
 export interface Working {
   /** Takes nothing new, finishes what runs. */
   end(): Promise<void>;
+}
+
+/** The queue cannot be reached. Whether the job was taken is unknown. */
+export class JobsUnavailable extends Error {
+  override readonly name = 'JobsUnavailable';
 }

@@ -1,1 +1,2 @@
+export * from './memory-outbox.js';
 export * from './outbox.js';

@@ -1,0 +1,157 @@
+import { type Clock, type Log, silentLog, systemClock, type Timer } from '@iris/runtime';
+import { attempts, firstRetry_ms, type JobName, type Jobs, JobsUnavailable, type JobTable, type Working } from './jobs.js';
+
+type Handler = (data: JobTable[JobName]) => Promise<void>;
+
+interface Job {
+  readonly name: JobName;
+  readonly data: JobTable[JobName];
+  readonly id?: string | undefined;
+  readonly repeated?: true;
+  tries: number;
+}
+
+interface Worker {
+  readonly handlers: Map<JobName, Handler>;
+  readonly free: Map<JobName, number>;
+  readonly running: Set<Promise<void>>;
+}
+
+/** The queue of one process or, through {@link connect}, of several. */
+export interface MemoryJobs extends Jobs {
+  /** Another handle on the same queue; closing it ends only what it works. */
+  connect(): Jobs;
+  /** Jobs that wait, delayed ones and retries included; repeats are not counted. */
+  readonly waiting: number;
+}
+
+export function memoryJobs({ clock = systemClock, log = silentLog }: { clock?: Clock; log?: Log } = {}): MemoryJobs {
+  const ready = new Map<JobName, Job[]>();
+  /** Not due yet. */
+  const delayed = new Map<Job, Timer>();
+  /** `name id` of jobs that have not started. */
+  const waitingIds = new Set<string>();
+  const repeats = new Map<JobName, { timer: Timer; every_ms: number; data: JobTable[JobName] }>();
+  const workers = new Set<Worker>();
+
+  const idOf = (job: Job) => `${job.name} ${job.id}`;
+
+  const due = (job: Job) => {
+    const queue = ready.get(job.name) ?? [];
+    ready.set(job.name, queue);
+    queue.push(job);
+    clock.soon(() => start(job.name));
+  };
+  const delay = (job: Job, ms: number) => {
+    const timer = clock.after(ms, () => {
+      delayed.delete(job);
+      due(job);
+    });
+    delayed.set(job, timer);
+  };
+  const start = (name: JobName) => {
+    for (const worker of workers) {
+      const handler = worker.handlers.get(name);
+      while (handler !== undefined && (worker.free.get(name) ?? 0) > 0) {
+        const job = ready.get(name)?.shift();
+        if (job === undefined) return;
+        worker.free.set(name, worker.free.get(name)! - 1);
+        // A second try does not hold the id: another may wait under it by now.
+        if (job.tries === 0) waitingIds.delete(idOf(job));
+        const run = attempt(job, handler).then(() => {
+          worker.running.delete(run);
+          worker.free.set(name, worker.free.get(name)! + 1);
+          start(name);
+        });
+        worker.running.add(run);
+      }
+    }
+  };
+  const attempt = async (job: Job, handler: Handler) => {
+    job.tries++;
+    try {
+      await handler(structuredClone(job.data));
+    } catch (error) {
+      const last = job.tries >= attempts;
+      log[last ? 'error' : 'warn']('jobs.failed', { job: job.name, tries: job.tries, error });
+      if (!last) delay(job, firstRetry_ms * 2 ** (job.tries - 1));
+    }
+  };
+
+  const connect = (): Jobs => {
+    const own = new Set<Working>();
+    let closed = false;
+    return {
+      async enqueue(name, data, { delay_ms = 0, id } = {}) {
+        if (closed) throw new JobsUnavailable('closed');
+        const job: Job = { name, data: structuredClone(data), id, tries: 0 };
+        if (id !== undefined) {
+          if (waitingIds.has(idOf(job))) return;
+          waitingIds.add(idOf(job));
+        }
+        if (delay_ms > 0) delay(job, delay_ms);
+        else due(job);
+      },
+      async repeat(name, data, every_ms) {
+        if (closed) throw new JobsUnavailable('closed');
+        const before = repeats.get(name);
+        const kept = structuredClone(data);
+        if (before?.every_ms === every_ms) {
+          before.data = kept;
+          return;
+        }
+        before?.timer.cancel();
+        const one = {
+          every_ms,
+          data: kept,
+          timer: clock.every(every_ms, () => {
+            // As with the real queue: one that is still waiting is not doubled.
+            if (!ready.get(name)?.some((job) => job.repeated)) due({ name, data: one.data, repeated: true, tries: 0 });
+          }),
+        };
+        repeats.set(name, one);
+      },
+      async work(handlers, { concurrency }) {
+        if (closed) throw new JobsUnavailable('closed');
+        const table = new Map(Object.entries(handlers) as [JobName, Handler][]);
+        const worker: Worker = { handlers: table, free: new Map(), running: new Set() };
+        for (const name of table.keys()) worker.free.set(name, concurrency);
+        workers.add(worker);
+        for (const name of table.keys()) clock.soon(() => start(name));
+        const working = {
+          async end() {
+            workers.delete(worker);
+            own.delete(working);
+            await Promise.all(worker.running);
+          },
+        };
+        own.add(working);
+        return working;
+      },
+      async close() {
+        closed = true;
+        await Promise.all([...own].map((working) => working.end()));
+      },
+    };
+  };
+
+  const root = connect();
+  return {
+    ...root,
+    connect,
+    get waiting() {
+      let count = delayed.size;
+      for (const queue of ready.values()) count += queue.length;
+      return count;
+    },
+    async close() {
+      await root.close();
+      for (const { timer } of repeats.values()) timer.cancel();
+      repeats.clear();
+      for (const timer of delayed.values()) timer.cancel();
+      delayed.clear();
+      ready.clear();
+      waitingIds.clear();
+    },
+  };
+}
