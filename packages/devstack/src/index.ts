@@ -1,5 +1,11 @@
 export * from './brokers.js';
+export * from './commands.js';
+export * from './data-folder.js';
+export * from './node-part.js';
+export * from './obtain.js';
 export * from './ports.js';
 export * from './postgres.js';
 export * from './s3.js';
 export type { Server } from './server.js';
+export * from './services.js';
+export * from './supervise.js';

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, systemClock } from '@iris/runtime';
@@ -6,7 +7,7 @@ import { until } from './time.js';
 /** A process, named so that a later process with the same number is not taken for it. */
 export interface ProcessMark {
   readonly pid: number;
-  /** Start time in ticks since boot, from /proc; null where there is no /proc. */
+  /** When it started, as the system says it; null when that cannot be known. */
   readonly started: string | null;
   /** What ends it in good order. */
   readonly signal: NodeJS.Signals;
@@ -43,7 +44,7 @@ export function removeMark(run_dir: string, name: string): void {
 export function livingMark(run_dir: string, name: string): ProcessMark | undefined {
   try {
     const mark = JSON.parse(readFileSync(markFile(run_dir, name), 'utf8')) as ProcessMark;
-    return isAlive(mark.pid) && startTime(mark.pid) === mark.started ? mark : undefined;
+    return mark.started !== null && isAlive(mark.pid) && startTime(mark.pid) === mark.started ? mark : undefined;
   } catch {
     return undefined;
   }
@@ -87,4 +88,16 @@ function stat(pid: number): string[] {
   }
 }
 const state = (pid: number): string | undefined => stat(pid)[0];
-const startTime = (pid: number): string | null => stat(pid)[19] ?? null;
+
+/** Ticks since boot; where there is no /proc, what `ps` says. Null when unknown, which is nobody's mark. */
+function startTime(pid: number): string | null {
+  const ticks = stat(pid)[19];
+  if (ticks !== undefined || process.platform === 'linux') return ticks ?? null;
+  try {
+    return (
+      execFileSync('ps', ['-o', 'lstart=', '-p', String(pid)], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim() || null
+    );
+  } catch {
+    return null;
+  }
+}

@@ -96,7 +96,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Server> {
     // Fast shutdown: ends its connections, leaves the data clean.
     stop_signal: 'SIGINT',
     stop_ms: 15_000,
-    ...(as.spawnAs === undefined ? {} : as.spawnAs),
+    user: as.spawnAs,
     // After a crash it may have much to replay.
     ready_ms: 60_000,
     ready: () => makeDatabase(url),
