@@ -75,7 +75,21 @@ export type ToSession =
       readonly agent_id?: AgentId;
       readonly epoch?: number;
       readonly body: Uint8Array;
+    }
+  | {
+      /** The edge still holds this agent's link. Said every {@link heldEvery_ms}, to the tenant's instance; may be lost. */
+      readonly kind: 'held';
+      readonly tenant_id: TenantId;
+      readonly edge_id: EdgeId;
+      readonly connection_id: ConnectionId;
+      readonly agent_id: AgentId;
+      readonly epoch: number;
+      /** Empty. */
+      readonly body: Uint8Array;
     };
+
+/** How often an edge says which agent links it holds. */
+export const heldEvery_ms = 3_000;
 
 export type ToEdge =
   | {

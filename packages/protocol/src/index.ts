@@ -7,3 +7,4 @@ export * from './frame-table.js';
 export * from './ids.js';
 export * from './quotas.js';
 export * from './text.js';
+export * from './token.js';

@@ -2,3 +2,4 @@ export { voidFrame } from './agent-frame.js';
 export { memoryStore } from './memory-store/memory-store.js';
 export * from './rows.js';
 export * from './store.js';
+export * from './token-hash.js';
