@@ -1,4 +1,5 @@
 export * from './chance.js';
+export * from './checks/index.js';
 export * from './frames.js';
 export * from './record.js';
 export * from './socket-pair.js';

@@ -1,0 +1,95 @@
+import type { AnyFrame, Payload } from '../frames.js';
+import type { TestAgent } from '../test-agent.js';
+import type { Received, TestDevice } from '../test-device.js';
+
+/** A durable frame as it stands in the outbox, in order. */
+export interface Logged {
+  readonly cursor: number;
+  readonly frame: AnyFrame;
+  readonly except_device_id?: string;
+}
+
+/** Everything of one tenant that the checks look at, gathered when all is quiet again and every device has synced. */
+export interface Evidence {
+  readonly devices: readonly TestDevice[];
+  readonly agents: readonly TestAgent[];
+  /** Every frame that was ever appended. Without it, what devices with cursors saw stands in for it. */
+  readonly log?: readonly Logged[];
+  /** Whole history per lane, by {@link laneOf}. */
+  readonly histories: ReadonlyMap<string, readonly Payload[]>;
+  /** The outbox lost its data at some point: what was only there may be missing for devices that were told so. */
+  readonly lossy?: boolean;
+}
+
+export type Oracle = 'O1' | 'O2' | 'O3' | 'O4' | 'O5' | 'O6' | 'O10' | 'O11';
+export interface Violation {
+  readonly oracle: Oracle;
+  readonly message: string;
+}
+
+export const laneOf = (frame: { readonly chat_id?: string | undefined; readonly thread_id?: string | null | undefined }): string =>
+  `${frame.chat_id ?? ''}${frame.thread_id ? `/${frame.thread_id}` : ''}`;
+
+/** What every copy of a frame must agree on: all but the request's id and the cursor. */
+export function bodyOf({ id: _id, cursor: _cursor, v: _v, ...rest }: AnyFrame): string {
+  return stable(rest);
+}
+function stable(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(stable).join(',')}]`;
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
+  const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
+  return `{${entries
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, inner]) => `${JSON.stringify(key)}:${stable(inner)}`)
+    .join(',')}}`;
+}
+
+/** Frames that end something said: they are in `history` under their message id. */
+export const isFinal = (frame: AnyFrame): boolean => frame.type === 'message' || frame.type === 'message.stop';
+
+/** The log as given, or as the devices that were shown cursors saw it. */
+export function logOf({ log, devices }: Evidence): readonly Logged[] {
+  if (log) return log;
+  const seen = new Map<number, Logged>();
+  for (const device of devices)
+    for (const { frame } of device.received.all)
+      if (frame.cursor !== undefined && !seen.has(frame.cursor)) seen.set(frame.cursor, { cursor: frame.cursor, frame });
+  return [...seen.values()].sort((a, b) => a.cursor - b.cursor);
+}
+
+/** Message ids that were deleted, by the log. */
+export function deletedIn(log: readonly Logged[]): Set<string> {
+  return new Set(log.flatMap(({ frame }) => (frame.type === 'message.deleted' ? (frame.payload.message_ids ?? []) : [])));
+}
+
+/**
+ * One connection's frames, cut where a `sync` steps back: within a part cursors only rise.
+ * A step back happens when a device was live for a moment before it asked for what it had missed.
+ */
+export function partsOf(received: readonly Received[]): Received[][] {
+  const parts: Received[][] = [];
+  let part: Received[] = [];
+  let source = '';
+  let connection = 0;
+  for (const one of received) {
+    const turned = one.source === 'sync' && source !== 'sync';
+    if (one.connection !== connection || turned) {
+      part = [];
+      parts.push(part);
+    }
+    connection = one.connection;
+    if (one.source !== 'answer' || one.frame.cursor !== undefined) source = one.source;
+    part.push(one);
+  }
+  return parts;
+}
+
+export function connectionsOf(received: readonly Received[]): Map<number, Received[]> {
+  const all = new Map<number, Received[]>();
+  for (const one of received) {
+    const list = all.get(one.connection);
+    if (list) list.push(one);
+    else all.set(one.connection, [one]);
+  }
+  return all;
+}
