@@ -1,6 +1,6 @@
 /**
  * What crosses the bus between edge and session: many records in one message, each a few header bytes and a body that
- * nobody parses on the way. See ARCHITECTURE.md, "The two hops".
+ * nobody parses on the way. See ARCHITECTURE.md, "The two hops". All numbers in records are integers from 0 to 2^53 - 1.
  */
 import type { AgentId, ConnectionId, Cursor, DeviceId, EdgeId, SessionId, TenantId } from '@iris/protocol';
 
@@ -148,6 +148,11 @@ export type ToEdge =
       /** A frame for an agent's link, whole and ready. */
       readonly kind: 'agent';
       readonly connection_id: ConnectionId;
+      /**
+       * Of a durable frame. The edge passes it on only when it is the next one of the link (see {@link AgentHelloAnswer.sent_seq})
+       * and drops any other: one before it was lost, and the session sends again, in order, what the agent has not acked.
+       */
+      readonly seq?: number;
       readonly body: Uint8Array;
     };
 
@@ -181,48 +186,8 @@ export interface AgentHelloAnswer {
   readonly refused?: { readonly code: string; readonly message: string; readonly close?: number };
   /** `hello.ack` as text, then every unacked durable frame, ready to send in this order. */
   readonly frames: readonly string[];
+  /** The highest `seq` that the agent has or that is among {@link frames}: the next `agent` record with a `seq` has one more. */
+  readonly sent_seq: number;
 }
 
-type Header = Record<string, unknown>;
-const utf8 = new TextEncoder();
-const text = new TextDecoder();
-
-/** Records → one bus message. Layout per record: u32 header length, u32 body length, header (JSON), body. */
-export function pack(records: readonly (ToSession | ToEdge)[]): Uint8Array {
-  let size = 0;
-  const headers: Uint8Array[] = [];
-  for (const record of records) {
-    const { body, ...header } = record;
-    const bytes = utf8.encode(JSON.stringify(header));
-    headers.push(bytes);
-    size += 8 + bytes.length + body.length;
-  }
-  const out = new Uint8Array(size);
-  const view = new DataView(out.buffer);
-  let at = 0;
-  for (let i = 0; i < records.length; i++) {
-    const header = headers[i]!;
-    const { body } = records[i]!;
-    view.setUint32(at, header.length);
-    view.setUint32(at + 4, body.length);
-    out.set(header, at + 8);
-    out.set(body, at + 8 + header.length);
-    at += 8 + header.length + body.length;
-  }
-  return out;
-}
-
-/** The reverse of {@link pack}. Bodies are views into `data`: copy what outlives the call. */
-export function unpack<T extends ToSession | ToEdge>(data: Uint8Array): T[] {
-  const records: T[] = [];
-  const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
-  let at = 0;
-  while (at < data.length) {
-    const headerLength = view.getUint32(at);
-    const bodyLength = view.getUint32(at + 4);
-    const header = JSON.parse(text.decode(data.subarray(at + 8, at + 8 + headerLength))) as Header;
-    at += 8 + headerLength + bodyLength;
-    records.push({ ...header, body: data.subarray(at - bodyLength, at) } as unknown as T);
-  }
-  return records;
-}
+export { batchBytes, pack, packBatches, unpack } from './hop-codec.js';
