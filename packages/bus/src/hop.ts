@@ -43,6 +43,10 @@ export type ToSession =
       readonly agent_id?: AgentId;
       /** Of the agent's link; a request of an older epoch is refused. */
       readonly epoch?: number;
+      /**
+       * The frame's type. {@link passedOver} when an agent's frame had a `seq` but cannot be handled (unknown type, bad payload): the
+       * edge has told the agent, and the session counts the `seq` as processed, so that it is acked and not sent for ever.
+       */
       readonly type: string;
       /** Address of the peer, only with `hello`. */
       readonly address?: string;
@@ -53,6 +57,8 @@ export type ToSession =
       /**
        * An ephemeral frame of an agent (whole text so far, already paced; or typing, tool.progress). Sent once, may be lost.
        * Belongs after the connection's request `after_n`; if that has not been handled, it waits for it.
+       * `message.update`: `{type, turn_id, payload: {message_id, text, reasoning?}}`, made by the edge of whatever the agent sent
+       * (`message.update`, `message.delta`, `reasoning.delta`). `typing`, `typing.stop`, `tool.progress`: the agent's frame as it came.
        */
       readonly kind: 'update';
       readonly tenant_id: TenantId;
@@ -87,6 +93,9 @@ export type ToSession =
       /** Empty. */
       readonly body: Uint8Array;
     };
+
+/** See {@link ToSession} `type`; its body is the frame's JSON text, whatever it says. */
+export const passedOver = 'passed_over';
 
 /** How often an edge says which agent links it holds. */
 export const heldEvery_ms = 3_000;
