@@ -1,1 +1,2 @@
-export {};
+export { buildApi } from './api.js';
+export type { Api, ControlDeps } from './control.js';

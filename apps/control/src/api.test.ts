@@ -1,0 +1,237 @@
+import { type Control, memoryHub, subjects } from '@iris/bus';
+import { type DeviceId, defaultQuotas, type TenantId, type TokenId } from '@iris/protocol';
+import { silentLog } from '@iris/runtime';
+import { manualClock, seededRandom } from '@iris/runtime/testing';
+import { memoryStore, type Store, tokenHash } from '@iris/store';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { type Api, buildApi } from './index.js';
+
+const admin_token = 'admin-token-of-the-test';
+let api: Api;
+let store: Store;
+let heard: Control[];
+let url: string;
+
+beforeEach(async () => {
+  const clock = manualClock();
+  const hub = memoryHub({ clock, deliver: ({ run }) => run() });
+  store = memoryStore();
+  heard = [];
+  hub.connect().subscribe(subjects.control, (data) => heard.push(JSON.parse(Buffer.from(data).toString()) as Control));
+  api = await buildApi({ store, bus: hub.connect(), clock, random: seededRandom(7), log: silentLog }, { admin_token });
+  url = await api.listen({ port: 0, host: '127.0.0.1' });
+});
+afterEach(() => api.close());
+
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+async function send(method: Method, path: string, payload: string | undefined, headers: Record<string, string>) {
+  const response = await fetch(`${url}${path}`, { method, headers, ...(payload === undefined ? {} : { body: payload }) });
+  return { status: response.status, text: await response.text() };
+}
+/** Everything that any answer holds; each test looks at its own part. */
+interface Body extends Record<'tenant_id' | 'device_token' | 'agent_token' | 'agent_id' | 'token_id' | 'token' | 'name', string> {
+  readonly error: { readonly code: string; readonly message: string };
+  readonly tenants: readonly { readonly tenant_id: string }[];
+  readonly tokens: readonly unknown[];
+  readonly devices: readonly unknown[];
+  readonly quotas: Readonly<Record<string, number>>;
+}
+async function call(method: Method, path: string, payload?: unknown, token = admin_token): Promise<{ status: number; body: Body }> {
+  const headers = { authorization: `Bearer ${token}`, ...(payload === undefined ? {} : { 'content-type': 'application/json' }) };
+  const { status, text } = await send(method, path, payload === undefined ? undefined : JSON.stringify(payload), headers);
+  return { status, body: (text === '' ? undefined : JSON.parse(text)) as Body };
+}
+const makeTenant = async () => (await call('POST', '/v1/tenants', { name: 'Home' })).body;
+
+test('a new tenant has an id, two tokens whose hashes alone are kept, and a default agent', async () => {
+  const { status, body } = await call('POST', '/v1/tenants', { name: '  Home  ' });
+  expect(status).toBe(201);
+  expect(body.tenant_id).toMatch(/^[a-z0-9]{12}$/);
+  expect(body.device_token).toMatch(new RegExp(`^iris-device\\.${body.tenant_id}\\.[A-Za-z0-9_-]{43}$`));
+  expect(body.agent_token).toMatch(new RegExp(`^iris-agent\\.${body.tenant_id}\\.[A-Za-z0-9_-]{43}$`));
+  const tenant_id = body.tenant_id as TenantId;
+  expect(await store.tenants.get(tenant_id)).toMatchObject({ name: 'Home', state: 'active', quotas: {} });
+  expect(await store.tokens.find(tenant_id, tokenHash(body.device_token))).toMatchObject({
+    kind: 'device',
+    agent_id: null,
+    revoked_at: null,
+  });
+  expect(await store.tokens.find(tenant_id, tokenHash(body.agent_token))).toMatchObject({ kind: 'agent', agent_id: body.agent_id });
+  expect(await store.agents.list(tenant_id)).toMatchObject([{ agent_id: body.agent_id, is_default: true }]);
+  expect(JSON.stringify(await store.tokens.list(tenant_id))).not.toContain(body.device_token.slice(-43));
+  expect(await store.audit.list(tenant_id, 10)).toMatchObject([{ actor: 'admin', action: 'tenant.create', subject: tenant_id }]);
+});
+
+test.each([
+  ['no token', undefined],
+  ['an empty token', ''],
+  ['a wrong token', 'admin-token-of-the-tesu'],
+  ['a token with more behind it', `${admin_token}x`],
+])('%s opens nothing', async (_, token) => {
+  const { status, body } = await call('GET', '/v1/tenants', undefined, token ?? '');
+  expect([status, body.error.code]).toEqual([401, 'auth']);
+  expect((await send('GET', '/v1/tenants', undefined, {})).status).toBe(401);
+});
+
+test('health and the document need no token; the document names every route', async () => {
+  expect((await send('GET', '/healthz', undefined, {})).text).toBe('ok\n');
+  expect(JSON.parse((await send('GET', '/readyz', undefined, {})).text)).toEqual({ ready: true, checks: { store: true, bus: true } });
+  const document = JSON.parse((await send('GET', '/openapi.json', undefined, {})).text);
+  expect(document.openapi).toBe('3.1.0');
+  expect(Object.keys(document.paths).sort()).toEqual([
+    '/v1/tenants',
+    '/v1/tenants/{tenant_id}',
+    '/v1/tenants/{tenant_id}/devices',
+    '/v1/tenants/{tenant_id}/devices/{device_id}',
+    '/v1/tenants/{tenant_id}/quotas',
+    '/v1/tenants/{tenant_id}/tokens',
+    '/v1/tenants/{tenant_id}/tokens/{token_id}',
+  ]);
+  expect(document.paths['/v1/tenants'].post.requestBody.content['application/json'].schema.properties.name).toMatchObject({
+    type: 'string',
+  });
+});
+
+test.each<[string, Method, string, unknown]>([
+  ['a tenant without a name', 'POST', '/v1/tenants', {}],
+  ['a blank name', 'POST', '/v1/tenants', { name: ' \t ' }],
+  ['a name of 129 characters', 'POST', '/v1/tenants', { name: '🙂'.repeat(129) }],
+  ['a name that is a number', 'POST', '/v1/tenants', { name: 7 }],
+  ['an unknown field', 'POST', '/v1/tenants', { name: 'x', admin: true }],
+  ['a body that is a list', 'POST', '/v1/tenants', []],
+  ['no body', 'POST', '/v1/tenants', undefined],
+  ['a limit of 0', 'GET', '/v1/tenants?limit=0', undefined],
+  ['a limit that is no number', 'GET', '/v1/tenants?limit=many', undefined],
+])('%s is refused', async (_, method, url, payload) => {
+  const { status, body } = await call(method, url, payload);
+  expect([status, body.error.code]).toEqual([400, 'unsupported']);
+  expect(typeof body.error.message).toBe('string');
+  expect(await store.tenants.list({ limit: 10 })).toEqual([]);
+});
+
+test('a body that is not JSON is refused, a large one too, a prototype stays as it was', async () => {
+  const post = (payload: string) =>
+    send('POST', '/v1/tenants', payload, { authorization: `Bearer ${admin_token}`, 'content-type': 'application/json' });
+  expect(JSON.parse((await post('{')).text).error).toEqual({ code: 'unsupported', message: 'body: not JSON' });
+  expect((await post(`{"name":"${'x'.repeat(70_000)}"}`)).status).toBe(413);
+  expect((await post('{"name":"x","__proto__":{"polluted":1}}')).status).toBe(400);
+  expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+});
+
+test('a name of 128 characters, of any script, is kept as it is', async () => {
+  const name = '家🙂'.repeat(64);
+  const { status, body } = await call('POST', '/v1/tenants', { name });
+  expect(status).toBe(201);
+  expect((await call('GET', `/v1/tenants/${body.tenant_id}`)).body).toMatchObject({ name, quotas: defaultQuotas });
+});
+
+test('tenants are listed in pages, each once', async () => {
+  const made = new Set<string>();
+  for (let i = 0; i < 5; i++) made.add((await makeTenant()).tenant_id);
+  const seen: string[] = [];
+  for (let after = ''; ; ) {
+    const { body } = await call('GET', `/v1/tenants?limit=2${after === '' ? '' : `&after=${after}`}`);
+    if (body.tenants.length === 0) break;
+    for (const tenant of body.tenants) seen.push(tenant.tenant_id);
+    after = seen.at(-1)!;
+  }
+  expect(seen).toEqual([...made].sort());
+});
+
+test('a token for one device, one for any, one for the agent', async () => {
+  const { tenant_id, agent_id } = await makeTenant();
+  const paired = await call('POST', `/v1/tenants/${tenant_id}/tokens`, { kind: 'device', device_id: 'dev_a1' });
+  expect(paired.status).toBe(201);
+  expect(await store.tokens.find(tenant_id as TenantId, tokenHash(paired.body.token))).toMatchObject({
+    kind: 'device',
+    device_id: 'dev_a1',
+  });
+  const agent = await call('POST', `/v1/tenants/${tenant_id}/tokens`, { kind: 'agent' });
+  expect(await store.tokens.find(tenant_id as TenantId, tokenHash(agent.body.token))).toMatchObject({
+    kind: 'agent',
+    agent_id,
+    device_id: null,
+  });
+  const { body } = await call('GET', `/v1/tenants/${tenant_id}/tokens`);
+  expect(body.tokens).toHaveLength(4);
+  expect(JSON.stringify(body)).not.toContain('hash');
+
+  for (const wrong of [
+    { kind: 'admin' },
+    { kind: 'agent', device_id: 'dev_a1' },
+    { kind: 'device', agent_id },
+    { kind: 'device', device_id: '' },
+  ]) {
+    expect((await call('POST', `/v1/tenants/${tenant_id}/tokens`, wrong)).body.error.code).toBe('unsupported');
+  }
+  expect((await call('POST', `/v1/tenants/${tenant_id}/tokens`, { kind: 'agent', agent_id: 'ag_none' })).status).toBe(404);
+});
+
+test('revoking a token is stored first and then told to every edge; again is no error; unknown and foreign read alike', async () => {
+  const mine = await makeTenant();
+  const other = await makeTenant();
+  const { body } = await call('POST', `/v1/tenants/${mine.tenant_id}/tokens`, { kind: 'device' });
+  const url = (tenant: string, token: string) => `/v1/tenants/${tenant}/tokens/${token}`;
+  expect(await call('DELETE', url(mine.tenant_id, body.token_id))).toEqual({ status: 204, body: undefined });
+  expect((await store.tokens.find(mine.tenant_id as TenantId, tokenHash(body.token)))?.revoked_at).not.toBeNull();
+  expect(heard).toEqual([{ kind: 'revoked', tenant_id: mine.tenant_id, token_id: body.token_id }]);
+  expect((await call('DELETE', url(mine.tenant_id, body.token_id))).status).toBe(204);
+  const foreign = await call('DELETE', url(other.tenant_id, body.token_id));
+  expect(foreign).toEqual(await call('DELETE', url(other.tenant_id, 'tk_never')));
+  expect(foreign.status).toBe(404);
+});
+
+test('devices are listed and revoked', async () => {
+  const { tenant_id } = await makeTenant();
+  const hello = {
+    tenant_id: tenant_id as TenantId,
+    device_id: 'dev/ä 1' as DeviceId,
+    name: 'Phone',
+    caps: {},
+    token_id: 'tk_1' as TokenId,
+  };
+  await store.devices.hello({ ...hello, fcm_token: 'secret-push-token', ntfy_topic: null, at: 5, max: 10 });
+  const { body } = await call('GET', `/v1/tenants/${tenant_id}/devices`);
+  expect(body.devices).toMatchObject([{ device_id: 'dev/ä 1', name: 'Phone', revoked_at: null }]);
+  expect(JSON.stringify(body)).not.toContain('secret-push-token');
+  expect((await call('DELETE', `/v1/tenants/${tenant_id}/devices/${encodeURIComponent('dev/ä 1')}`)).status).toBe(204);
+  expect((await store.devices.get(tenant_id as TenantId, hello.device_id))?.revoked_at).not.toBeNull();
+  expect(heard).toEqual([{ kind: 'revoked', tenant_id, device_id: 'dev/ä 1' }]);
+  expect((await call('DELETE', `/v1/tenants/${tenant_id}/devices/none`)).status).toBe(404);
+});
+
+test('quotas are merged and told; wrong ones change nothing', async () => {
+  const { tenant_id } = await makeTenant();
+  const url = `/v1/tenants/${tenant_id}/quotas`;
+  expect((await call('PATCH', url, { devices: 3 })).body.quotas).toEqual({ ...defaultQuotas, devices: 3 });
+  expect((await call('PATCH', url, { outbox_max_frames: 50 })).body.quotas).toEqual({
+    ...defaultQuotas,
+    devices: 3,
+    outbox_max_frames: 50,
+  });
+  expect(heard).toEqual([
+    { kind: 'changed', tenant_id, what: 'tenant' },
+    { kind: 'changed', tenant_id, what: 'tenant' },
+  ]);
+  for (const wrong of [{}, { devices: -1 }, { devices: 1.5 }, { devices: '3' }, { gold: 1 }])
+    expect((await call('PATCH', url, wrong)).status).toBe(400);
+  expect((await store.tenants.get(tenant_id as TenantId))?.quotas).toEqual({ devices: 3, outbox_max_frames: 50 });
+});
+
+test.each<[Method, string, unknown]>([
+  ['GET', '/v1/tenants/nobody', undefined],
+  ['GET', '/v1/tenants/nobody/devices', undefined],
+  ['GET', '/v1/tenants/nobody/tokens', undefined],
+  ['POST', '/v1/tenants/nobody/tokens', { kind: 'device' }],
+  ['PATCH', '/v1/tenants/nobody/quotas', { devices: 1 }],
+  ['DELETE', '/v1/tenants/nobody/devices/d', undefined],
+  ['GET', '/v2', undefined],
+])('%s %s is not found', async (method, path, payload) => {
+  const { status, body } = await call(method, path, payload);
+  expect([status, body.error.code]).toEqual([404, 'not_found']);
+});
+
+test('a store that fails is `internal`, and says nothing of why', async () => {
+  store.tenants.list = () => Promise.reject(new Error('password=hunter2'));
+  expect(await call('GET', '/v1/tenants')).toEqual({ status: 500, body: { error: { code: 'internal', message: 'internal error' } } });
+});

@@ -1,0 +1,104 @@
+import swagger from '@fastify/swagger';
+import { type ErrorCode, RequestError } from '@iris/protocol';
+import type { Log } from '@iris/runtime';
+import fastify, { type FastifyError, type FastifyReply } from 'fastify';
+import type { TSchema } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { sameToken } from './admin-token.js';
+import { announcer } from './announce.js';
+import { type Api, type ControlDeps, routing } from './control.js';
+import { deviceRoutes } from './routes/devices.js';
+import { tenantRoutes } from './routes/tenants.js';
+import { tokenRoutes } from './routes/tokens.js';
+import { ErrorBody } from './schemas.js';
+
+const statusOf: Readonly<Record<ErrorCode, number>> = {
+  auth: 401,
+  not_found: 404,
+  rate_limited: 429,
+  media_too_large: 413,
+  unsupported: 400,
+  internal: 500,
+};
+
+/**
+ * The admin API. Everything under `/v1` wants `Authorization: Bearer <admin_token>`; `/healthz`, `/readyz` and `/openapi.json`
+ * do not. Refusals are `{error: {code, message}}` with the six codes of the wire protocol.
+ */
+export async function buildApi(deps: ControlDeps, config: { readonly admin_token: string }): Promise<Api> {
+  const { store, bus, log } = deps;
+  const api: Api = fastify({ bodyLimit: 64 * 1024, routerOptions: { maxParamLength: 256 } });
+  const announce = announcer({ bus, log });
+  api.addHook('onClose', async () => announce.close());
+
+  // Checked by the compiled schemas: nothing is converted, filled in or taken away.
+  api.setValidatorCompiler<TSchema>(({ schema, httpPart }) => {
+    const validator = Compile(schema);
+    return (value: unknown) => {
+      if (validator.Check(value)) return { value };
+      const [fault] = validator.Errors(value);
+      const field = fault === undefined || fault.instancePath === '' ? httpPart : fault.instancePath.slice(1).replaceAll('/', '.');
+      return { error: new RequestError('unsupported', `${field}: ${fault?.message ?? 'wrong'}`) };
+    };
+  });
+  // An empty body stands for none, so that a DELETE with a content type is no mistake.
+  api.removeContentTypeParser('application/json');
+  api.addContentTypeParser<string>('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    if (body === '') return done(null, undefined);
+    try {
+      done(null, JSON.parse(body));
+    } catch {
+      done(new RequestError('unsupported', 'body: not JSON'), undefined);
+    }
+  });
+  api.setErrorHandler((error: FastifyError | RequestError, _request, reply) => refuse(reply, error, log));
+  api.setNotFoundHandler((_request, reply) => refuse(reply, new RequestError('not_found', 'route unknown'), log));
+
+  await api.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Iris Gateway admin API', version: '1' },
+      components: { securitySchemes: { admin: { type: 'http', scheme: 'bearer' } } },
+      security: [{ admin: [] }],
+    },
+  });
+  api.addHook('onRoute', (route) => {
+    if (!route.url.startsWith('/v1/')) return;
+    const response = (route.schema?.response ?? {}) as Record<string, TSchema>;
+    route.schema = { ...route.schema, response: { ...response, '4xx': ErrorBody, '5xx': ErrorBody } };
+  });
+  api.addHook('onRequest', async (request) => {
+    if (!request.url.startsWith('/v1/') && request.url !== '/v1') return;
+    const given = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
+    if (given === undefined || !sameToken(given, config.admin_token)) throw new RequestError('auth', 'admin token missing or wrong');
+  });
+
+  const hidden = { schema: { hide: true } };
+  api.get('/healthz', hidden, async (_request, reply) => reply.type('text/plain').send('ok\n'));
+  api.get('/readyz', hidden, async (_request, reply) => {
+    const checks = { store: await store.ready().catch(() => false), bus: bus.connected };
+    const ready = checks.store && checks.bus;
+    return reply.code(ready ? 200 : 503).send({ ready, checks });
+  });
+  api.get('/openapi.json', hidden, async (_request, reply) => reply.send(api.swagger()));
+
+  const routes = routing(deps, announce);
+  tenantRoutes(api, routes);
+  tokenRoutes(api, routes);
+  deviceRoutes(api, routes);
+  await api.ready();
+  return api;
+}
+
+/** The only catch: what nobody expected is `internal`, and its cause goes to the log alone. */
+function refuse(reply: FastifyReply, error: FastifyError | RequestError, log: Log): FastifyReply {
+  if (error instanceof RequestError) return answer(reply, error.code, error.message);
+  const status = error.statusCode ?? 500;
+  if (status === 413) return reply.code(413).send({ error: { code: 'unsupported', message: 'body: too large' } });
+  if (status >= 400 && status < 500) return answer(reply, 'unsupported', error.message);
+  log.error('control.failed', { error });
+  return answer(reply, 'internal', 'internal error');
+}
+
+const answer = (reply: FastifyReply, code: ErrorCode, message: string): FastifyReply =>
+  reply.code(statusOf[code]).send({ error: { code, message } });
