@@ -8,6 +8,8 @@ export const subjects = {
   edge: (edge_id: EdgeId) => `iris.edge.${edge_id}`,
   /** Session instances say that they are there: {@link Announcement}. */
   announce: 'iris.announce',
+  /** An edge that has just come asks them to say so now. Empty. */
+  announceAsk: 'iris.announce.ask',
   /** What every process must hear: {@link Control}. */
   control: 'iris.control',
 } as const;
