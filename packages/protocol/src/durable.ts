@@ -1,0 +1,52 @@
+import { encode } from './encode.js';
+import type { DownFrame } from './frame.js';
+import { rowOf } from './frame-table.js';
+import { type DeviceId, laneKey } from './ids.js';
+
+/** A durable frame as the outbox takes it: its bytes, made once, and what the frame table says about it. */
+export interface DurableFrame {
+  readonly body: Uint8Array;
+  readonly type: string;
+  /** The same key again is the same frame. */
+  readonly key: string;
+  readonly message_ids?: readonly string[];
+  readonly lane?: string;
+  readonly supersedes?: string;
+  readonly except_device_id?: DeviceId;
+  readonly push: boolean;
+}
+
+/** Frames that are about one message and go when it is deleted. */
+const ofMessage: ReadonlySet<string> = new Set(['message', 'message.start', 'message.stop', 'commentary']);
+
+/**
+ * @param frame without `id` and `cursor`, of a durable type
+ * @param options.role whose message it is, where the payload does not say
+ */
+export function durableFrame(frame: DownFrame, options: { key: string; role?: string; except_device_id?: DeviceId }): DurableFrame {
+  const down = rowOf(frame.type)?.down;
+  if (down?.class !== 'durable') throw new TypeError(`${frame.type} is not durable`);
+  const payload = frame.payload as { message_id?: string; picker_id?: string; role?: string };
+  const lane = frame.chat_id === undefined ? undefined : laneKey({ chat_id: frame.chat_id, thread_id: frame.thread_id ?? null });
+  const supersedes = supersededBy(down.key, lane, payload.picker_id);
+  return {
+    body: encode(frame),
+    type: frame.type,
+    key: options.key,
+    ...(ofMessage.has(frame.type) && payload.message_id !== undefined ? { message_ids: [payload.message_id] } : {}),
+    ...(lane === undefined ? {} : { lane }),
+    ...(supersedes === undefined ? {} : { supersedes }),
+    ...(options.except_device_id === undefined ? {} : { except_device_id: options.except_device_id }),
+    push: down.push === 'always' || (down.push === 'final' && pushedRoles.has(options.role ?? payload.role ?? '')),
+  };
+}
+
+const pushedRoles: ReadonlySet<string> = new Set(['assistant', 'cron']);
+
+function supersededBy(key: string | undefined, lane: string | undefined, picker_id: string | undefined): string | undefined {
+  if (key === 'picker') return picker_id === undefined ? undefined : `picker:${picker_id}`;
+  if (lane === undefined) return undefined;
+  if (key === 'lane_activity') return `activity:${lane}`;
+  if (key === 'lane_receipt') return `receipt:${lane}`;
+  return undefined;
+}
