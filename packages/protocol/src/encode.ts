@@ -1,10 +1,10 @@
-import type { AgentDownFrame, AgentUpFrame, DownFrame, RequestId } from './frame.js';
+import type { AgentDownFrame, AgentUpFrame, DownFrame, RequestId, UpFrame } from './frame.js';
 import type { Cursor } from './ids.js';
 
 const utf8 = new TextEncoder();
 
 /** A frame as bytes: `{"v":1,` always comes first, so that fields can be spliced in behind it without parsing. */
-export function encode(frame: DownFrame | AgentUpFrame | AgentDownFrame): Uint8Array {
+export function encode(frame: UpFrame | DownFrame | AgentUpFrame | AgentDownFrame): Uint8Array {
   return utf8.encode(JSON.stringify({ v: 1, ...frame }));
 }
 

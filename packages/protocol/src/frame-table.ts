@@ -9,13 +9,22 @@ import * as message from './frames/message.js';
 import * as picker from './frames/picker.js';
 import { Empty } from './frames/shared.js';
 import * as tool from './frames/tool.js';
-import { limits } from './limits.js';
+
+/** What every side of a row has. */
+export interface PayloadRow {
+  /** JSON Schema of the payload, compiled once. Fields it does not name are ignored. */
+  readonly schema: TSchema;
+  /** What a schema cannot say, checked after it: what is wrong, beginning with the field's name. */
+  refine?(payload: unknown, lane: { chat_id?: string | undefined }): string | undefined;
+}
 
 /** Device → gateway. */
-export interface UpRow {
-  readonly schema: TSchema;
-  /** `lane`: `chat_id` is required; `lane_or_default`: without one, the default channel; `none`: not about a lane. */
-  readonly scope: 'none' | 'lane' | 'lane_or_default';
+export interface UpRow extends PayloadRow {
+  /**
+   * `lane`: `chat_id` is required; `lane_or_default`: without one, the default channel; `lane_or_all`: without one, every lane;
+   * `none`: not about a lane, a `chat_id` is not looked at.
+   */
+  readonly scope: 'none' | 'lane' | 'lane_or_default' | 'lane_or_all';
   readonly answered_by: 'edge' | 'session';
   /** The frame that answers a request with an `id`; null when nothing does. An `error` can always stand in its place. */
   readonly answer: string | null;
@@ -28,32 +37,33 @@ export interface UpRow {
 }
 
 /** Gateway → device. */
-export interface DownRow {
-  readonly schema: TSchema;
+export interface DownRow extends PayloadRow {
   /**
    * `durable`: outboxed, never dropped, replayed by `sync`. `coalesced`: live only, the latest of its key replaces the
    * one waiting. `live`: live only. `response`: to one connection, never dropped while it lives.
    */
   readonly class: 'durable' | 'coalesced' | 'live' | 'response';
-  /** What a newer frame replaces: with `coalesced`, the one waiting; with `durable`, the older one in `sync`. */
+  /** What a newer frame of the same type replaces: with `coalesced`, the one waiting; with `durable`, the older one in `sync`. */
   readonly key?: 'message' | 'tool' | 'lane_activity' | 'lane_receipt' | 'picker';
   /** May wake a phone. `final`: only from roles assistant and cron. */
   readonly push?: 'final' | 'always';
 }
 
 /** Agent → gateway. */
-export interface AgentUpRow {
-  readonly schema: TSchema;
+export interface AgentUpRow extends PayloadRow {
   /** Carries a `seq`, is kept by the agent until acked, and is stored before the ack. */
   readonly durable: boolean;
+  /** Whether it belongs to a turn; `none` is not about a lane either. */
   readonly turn: 'required' | 'optional' | 'none';
 }
 
 /** Gateway → agent. */
-export interface AgentDownRow {
-  readonly schema: TSchema;
+export interface AgentDownRow extends PayloadRow {
   readonly durable: boolean;
 }
+
+/** The four ways a frame can go. */
+export type FrameSide = 'up' | 'down' | 'agent_up' | 'agent_down';
 
 /** All that is said with one `type`, from each side that says it. */
 export interface FrameRow {
@@ -91,14 +101,14 @@ export const frameTable = {
   'hello.ack': { down: response(connection.HelloAck), agent_down: said(link.AgentHelloAck), rules: ['HEL'] },
   status: { down: live(connection.Status), rules: ['HEL'] },
   ping: {
-    up: local(connection.Ping, 'pong'),
+    up: { ...local(connection.Ping, 'pong'), refine: connection.refinePing },
     agent_up: passing(connection.Ping, 'none'),
     agent_down: said(connection.Ping),
     rules: ['KEE'],
   },
   pong: { down: response(connection.Pong), agent_up: passing(connection.Ping, 'none'), agent_down: said(connection.Pong), rules: ['KEE'] },
   ack: {
-    up: local(connection.AckUp, null),
+    up: local(connection.AckUp, 'ack'),
     down: response(connection.AckDown),
     agent_up: passing(link.AgentAck, 'none'),
     agent_down: said(Empty),
@@ -109,7 +119,10 @@ export const frameTable = {
   sync: { up: local(connection.Sync, 'sync.done'), rules: ['SYN'] },
   'sync.done': { down: response(connection.SyncDone), rules: ['SYN'] },
 
-  'message.send': { up: { ...change(message.MessageSend, 'message', 'lane_or_default'), pipelined: true }, rules: ['MSG'] },
+  'message.send': {
+    up: { ...change(message.MessageSend, 'message', 'lane_or_default'), pipelined: true, refine: message.refineMessageSend },
+    rules: ['MSG'],
+  },
   message: { down: durable(message.Message, { push: 'final' }), agent_up: kept(link.AgentMessage, 'optional'), rules: ['MSG'] },
   'message.start': { down: durable(message.MessageStart), agent_up: kept(message.MessageStart), rules: ['STR'] },
   'message.update': { down: coalesced(message.MessageUpdate, 'message'), agent_up: passing(message.MessageUpdate), rules: ['STR'] },
@@ -143,7 +156,7 @@ export const frameTable = {
   'agent.idle': { down: durable(Empty, { key: 'lane_activity' }), rules: ['TRN'] },
   'agent.stop': { up: change(Empty, 'ack', 'lane'), agent_down: told(Empty), rules: ['STO'] },
   'agent.steer': {
-    up: change(agent.AgentSteer, 'ack', 'lane'),
+    up: { ...change(agent.AgentSteer, 'ack', 'lane'), refine: agent.refineAgentSteer },
     agent_down: told(link.AgentSteerDown),
     agent_up: passing(link.AgentSteerUp, 'optional'),
     rules: ['STE'],
@@ -175,7 +188,11 @@ export const frameTable = {
     agent_up: kept(picker.PickerConfirm, 'optional'),
     rules: ['PIC'],
   },
-  'picker.select': { up: change(picker.PickerSelect, 'ack'), agent_down: told(picker.PickerSelect), rules: ['PIC'] },
+  'picker.select': {
+    up: { ...change(picker.PickerSelect, 'ack'), refine: picker.refinePickerSelect },
+    agent_down: told(picker.PickerSelect),
+    rules: ['PIC'],
+  },
   'picker.closed': {
     down: durable(picker.PickerClosed, { key: 'picker' }),
     agent_up: kept(link.AgentPickerClosedUp, 'optional'),
@@ -199,16 +216,20 @@ export const frameTable = {
   history: {
     up: ask(history.HistoryUp, 'history', 'lane'),
     down: response(history.HistoryDown),
-    agent_up: passing(history.HistoryUp, 'none'),
+    agent_up: passing(history.HistoryUp, 'optional'),
     agent_down: said(history.HistoryDown),
     rules: ['HIS'],
   },
-  search: { up: ask(history.Search, 'search.results'), agent_up: passing(history.Search, 'none'), rules: ['SEA'] },
+  search: {
+    up: { ...ask(history.Search, 'search.results', 'lane_or_all'), refine: history.refineSearch },
+    agent_up: { ...passing(history.Search, 'optional'), refine: history.refineSearch },
+    rules: ['SEA'],
+  },
   'search.results': { down: response(history.SearchResults), agent_down: said(history.SearchResults), rules: ['SEA'] },
   'commands.catalog': {
     up: ask(Empty, 'commands.catalog'),
     down: response(history.CommandsCatalogDown),
-    agent_up: passing(link.CommandsCatalogUp, 'none'),
+    agent_up: kept(link.CommandsCatalogUp, 'none'),
     agent_down: said(Empty),
     rules: ['CMD'],
   },
@@ -218,7 +239,7 @@ export const frameTable = {
     rules: ['CMD'],
   },
 
-  'media.upload.start': { up: local(media.MediaUploadStart, null), rules: ['UPL'] },
+  'media.upload.start': { up: { ...local(media.MediaUploadStart, null), refine: media.refineMediaUploadStart }, rules: ['UPL'] },
   'media.upload.end': { up: local(media.MediaUploadEnd, 'media.upload.ack', 30_000), rules: ['UPL'] },
   'media.upload.ack': { down: response(media.MediaUploadAck), rules: ['UPL'] },
   'media.offer': { down: durable(media.MediaOffer), agent_up: kept(media.MediaOffer, 'optional'), rules: ['UPL'] },
@@ -229,7 +250,7 @@ export const frameTable = {
   'turn.start': { agent_down: told(link.TurnStart), rules: ['LNK'] },
   'turn.accepted': { agent_up: kept(Empty), rules: ['LNK'] },
   'turn.end': { agent_up: kept(link.TurnEnd), rules: ['LNK'] },
-  'turn.snapshot': { agent_up: passing(link.TurnSnapshot), rules: ['LNK'] },
+  'turn.snapshot': { agent_up: kept(link.TurnSnapshot), rules: ['LNK'] },
   drain: { agent_down: said(link.Drain), rules: ['LNK'] },
   'media.request': { agent_up: passing(link.MediaRequest, 'none'), rules: ['LNK'] },
   'media.grant': { agent_down: said(link.MediaGrant), rules: ['LNK'] },
@@ -259,4 +280,3 @@ export const frameTypes = Object.keys(frameTable) as readonly FrameType[];
 
 /** The protocol's major version; `v` absent means 1. */
 export const protocolVersion = 1;
-export { limits };

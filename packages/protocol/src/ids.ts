@@ -32,14 +32,15 @@ export interface Lane {
   readonly thread_id: ThreadId | null;
 }
 
-/** A lane as one string, for map keys and store fields. Our own ids hold no newline, so it cannot collide. */
-export function laneKey(lane: Lane): string {
-  return lane.thread_id === null ? lane.chat_id : `${lane.chat_id}\n${lane.thread_id}`;
-}
+/**
+ * A lane as one string, for map keys and store fields. Our own ids hold no newline, and one always stands between the two, so that no
+ * `chat_id` that a peer makes up reads as another lane of ours.
+ */
+export const laneKey = ({ chat_id, thread_id }: Lane): string => `${chat_id}\n${thread_id ?? ''}`;
 
+/** The reverse of {@link laneKey}, for lanes of ours. */
 export function laneOfKey(key: string): Lane {
   const at = key.indexOf('\n');
-  return at < 0
-    ? { chat_id: key as ChatId, thread_id: null }
-    : { chat_id: key.slice(0, at) as ChatId, thread_id: key.slice(at + 1) as ThreadId };
+  const thread_id = key.slice(at + 1);
+  return { chat_id: key.slice(0, at) as ChatId, thread_id: thread_id === '' ? null : (thread_id as ThreadId) };
 }

@@ -1,10 +1,15 @@
 export * from './close-codes.js';
 export * from './decode.js';
+export * from './durable.js';
 export * from './encode.js';
 export * from './errors.js';
 export * from './frame.js';
 export * from './frame-table.js';
+export { type DeviceCaps, deviceCaps } from './frames/connection.js';
 export * from './ids.js';
+export * from './limits.js';
+export * from './message-frame.js';
+export * from './payload-fault.js';
 export * from './quotas.js';
 export * from './text.js';
 export * from './token.js';

@@ -20,6 +20,8 @@ export const limits = {
   topic_length: 256,
   /** Code points of a channel or thread name. */
   name_code_points: 128,
+  /** Code points of a name before it is trimmed. */
+  name_raw_length: 4096,
   filename_bytes: 255,
   query_length: 1024,
   id_length: 128,

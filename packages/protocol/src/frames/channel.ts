@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { limits } from '../limits.js';
 import { Empty, Id, NullableId } from './shared.js';
 
 /** One row of the channel directory. Threads carry their channel's `chat_id` and their own `thread_id`. */
@@ -13,12 +14,16 @@ export const ChannelEntry = Type.Object({
   auto: Type.Optional(Type.Boolean()),
 });
 
+/** As it is typed; trimmed, it must have 1–128 code points, which the session checks. */
+const Name = Type.String({ maxLength: limits.name_raw_length });
+
 export const ChannelCreate = Type.Object({
-  name: Type.String(),
+  name: Name,
   kind: Type.Optional(Type.Enum(['channel', 'thread'])),
   parent_chat_id: Type.Optional(NullableId),
 });
-export const ChannelRename = Type.Object({ name: Type.String(), only_if_current: Type.Optional(Type.String()) });
+/** `only_if_current`, from agents: the name that the lane must still have. */
+export const ChannelRename = Type.Object({ name: Name, only_if_current: Type.Optional(Type.String()) });
 export const ChannelSetDefault = Empty;
 export const ChannelDelete = Empty;
 

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { errorCodes } from '../errors.js';
 import { limits } from '../limits.js';
 import { ChannelEntry } from './channel.js';
@@ -9,10 +9,36 @@ export const Hello = Type.Object({
   token: Type.String({ minLength: 1, maxLength: limits.token_length }),
   device_id: Type.String({ minLength: 1, maxLength: limits.device_id_length }),
   device_name: Type.Optional(Type.String({ maxLength: limits.device_name_length })),
-  caps: Type.Optional(Type.Object({ min_protocol: Type.Optional(Type.Unknown()), push: Type.Optional(Type.Unknown()) })),
+  caps: Type.Optional(Type.Unknown()),
   fcm_token: Type.Optional(Type.String({ maxLength: limits.push_token_length })),
   ntfy_topic: Type.Optional(Type.String({ maxLength: limits.topic_length })),
 });
+
+/** What a device said it can do, with everything it did not say filled in. */
+export interface DeviceCaps {
+  /** The lowest protocol major the device speaks. */
+  readonly min_protocol: number;
+  readonly cursors: boolean;
+  readonly delta: boolean;
+  readonly reasoning: boolean;
+  readonly media: boolean;
+  readonly media_url: boolean;
+  readonly push: string;
+}
+
+export function deviceCaps(caps: unknown): DeviceCaps {
+  const given: Record<string, unknown> = typeof caps === 'object' && caps !== null ? { ...caps } : {};
+  const on = (name: string): boolean => given[name] === true;
+  return {
+    min_protocol: typeof given.min_protocol === 'number' ? given.min_protocol : 1,
+    cursors: on('cursors'),
+    delta: on('delta'),
+    reasoning: on('reasoning'),
+    media: on('media'),
+    media_url: on('media_url'),
+    push: typeof given.push === 'string' ? given.push : 'none',
+  };
+}
 
 export const HelloAck = Type.Object({
   server_caps: Type.Object({
@@ -42,6 +68,9 @@ export const ErrorPayload = Type.Object({
 });
 
 export const Ping = Type.Object({ ts: Type.Optional(Type.Number()) });
+/** `ts` comes back as it was sent: an integer that a double cannot hold would come back as another. */
+export const refinePing = ({ ts = 0 }: Static<typeof Ping>): string | undefined =>
+  Number.isInteger(ts) && !Number.isSafeInteger(ts) ? 'ts: must be within 2^53' : undefined;
 export const Pong = Type.Object({ ts: Type.Optional(Type.Number()), server_ts: Timestamp });
 
 /** `{ok:true}` answers requests that have no frame of their own; `message_id` with `agent.steer`. */

@@ -1,4 +1,4 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { limits } from '../limits.js';
 import { Message } from './message.js';
 import { Id, NullableId, Role, Timestamp } from './shared.js';
@@ -16,6 +16,9 @@ export const Search = Type.Object({
   query: Type.String({ maxLength: limits.query_length }),
   scope: Type.Optional(Type.Enum(['all', 'chat'])),
 });
+/** Without a scope: `chat` when a lane is named, else `all`. */
+export const refineSearch = ({ scope }: Static<typeof Search>, { chat_id }: { chat_id?: string | undefined }): string | undefined =>
+  scope === 'chat' && chat_id === undefined ? 'chat_id: missing' : undefined;
 export const SearchResults = Type.Object({
   query: Type.String(),
   scope: Type.String(),

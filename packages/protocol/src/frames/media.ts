@@ -1,18 +1,22 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { Id, MediaEntry, MediaKind } from './shared.js';
 
-/** `size` is checked by rule, not by schema: zero is `unsupported`, too large is `media_too_large`. */
+/** Hexadecimal, in either case; a wrong one is refused when the bytes are there. */
+const Sha256 = Type.String({ maxLength: 128 });
+
+/** `size` is a number here: zero and fractions are refused below, too large is `media_too_large`, which the quota decides. */
 export const MediaUploadStart = Type.Object({
   media_ref: Id,
   kind: MediaKind,
   mime: Type.String({ minLength: 1, maxLength: 255 }),
   size: Type.Number(),
   filename: Type.Optional(Type.String({ maxLength: 8192 })),
-  sha256: Type.Optional(Type.String()),
-  resume: Type.Optional(Type.Boolean()),
+  sha256: Type.Optional(Sha256),
 });
-export const MediaUploadEnd = Type.Object({ media_ref: Id, sha256: Type.Optional(Type.String()) });
-export const MediaUploadAck = Type.Object({ ok: Type.Literal(true), media_ref: Id, sha256: Type.Optional(Type.String()) });
+export const refineMediaUploadStart = ({ size }: Static<typeof MediaUploadStart>): string | undefined =>
+  Number.isInteger(size) && size >= 1 ? undefined : 'size: must be a whole number of bytes, at least 1';
+export const MediaUploadEnd = Type.Object({ media_ref: Id, sha256: Type.Optional(Sha256) });
+export const MediaUploadAck = Type.Object({ ok: Type.Literal(true), media_ref: Id, sha256: Sha256 });
 export const MediaOffer = MediaEntry;
 export const MediaPull = Type.Object({
   media_id: Id,

@@ -1,5 +1,6 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { limits } from '../limits.js';
+import { exceedsBytes } from '../text.js';
 import { Id, Ids, MediaEntry, NullableId, Role, Runtime, Timestamp } from './shared.js';
 
 export const MessageSend = Type.Object({
@@ -10,6 +11,15 @@ export const MessageSend = Type.Object({
   /** The app's own name for this send: the same one again within 24 h gets the first result. */
   client_ref: Type.Optional(Type.String({ minLength: 1, maxLength: limits.client_ref_length })),
 });
+
+/** Text within the limit; and something to say: text that is not blank, or media. */
+export function refineMessageSend({ text = '', media_refs = [] }: Static<typeof MessageSend>): string | undefined {
+  if (text.trim() === '' && media_refs.length === 0) return 'text: must not be blank without media_refs';
+  return refineText({ text });
+}
+
+export const refineText = ({ text }: { text: string }): string | undefined =>
+  exceedsBytes(text, limits.text_bytes) ? `text: must be at most ${limits.text_bytes} bytes of UTF-8` : undefined;
 
 /** A finished message: live, in `sync`, and as a row of `history`. */
 export const Message = Type.Object({

@@ -1,5 +1,6 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { limits } from '../limits.js';
+import { exceedsBytes } from '../text.js';
 import { Id, Timestamp } from './shared.js';
 
 export const PickerOption = Type.Object({
@@ -40,6 +41,10 @@ export const PickerSelect = Type.Object({
   picker_id: Id,
   value: Type.Union([Type.String(), Type.Array(Type.String(), { maxItems: limits.picker_choices })]),
 });
+export const refinePickerSelect = ({ value }: Static<typeof PickerSelect>): string | undefined =>
+  exceedsBytes(typeof value === 'string' ? value : value.join(''), limits.picker_value_bytes)
+    ? `value: must be at most ${limits.picker_value_bytes} bytes of UTF-8`
+    : undefined;
 export const PickerClosed = Type.Object({
   picker_id: Id,
   value: Type.Optional(Type.Union([Type.String(), Type.Array(Type.String())])),
