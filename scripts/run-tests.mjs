@@ -1,0 +1,184 @@
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { prepare, root } from './prepare.mjs';
+import { say } from './step.mjs';
+
+/** In the order of `npm test`. Those in one run share workers; what starts processes and servers runs one file at a time. */
+const runs = [
+  { layers: ['unit', 'contract', 'flow'], args: [] },
+  { layers: ['system'], args: ['--runInBand'] },
+  { layers: ['browser'], args: ['--runInBand'] },
+];
+const allLayers = runs.flatMap((run) => run.layers);
+const withServices = ['contract', 'system', 'browser'];
+
+/**
+ * `npm test -- [--only LAYER[,LAYER]] [anything for jest]`
+ * @param {string[]} args
+ * @returns {Promise<number>} exit code
+ */
+export async function runTests(args) {
+  const { layers, rest } = split(args);
+  const whole = layers.includes('system') || layers.includes('browser');
+  const servers = layers.some((layer) => withServices.includes(layer));
+  await prepare({ code: whole ? 'all' : servers ? ['packages/devstack'] : 'none', page: layers.includes('browser') });
+  const stop = stopper();
+  const results = { passed: 0, failed: 0, skipped: 0 };
+  try {
+    const env = { ...process.env, ...(servers ? await services(layers, stop) : {}) };
+    for (const run of runs) {
+      const chosen = run.layers.filter((layer) => layers.includes(layer));
+      if (chosen.length > 0 && !stop.asked) add(results, await jest(chosen, [...run.args, ...rest], env, stop));
+    }
+  } finally {
+    await stop.all();
+  }
+  if (results.passed + results.failed + results.skipped === 0 && !stop.asked) {
+    say('no test matches');
+    results.failed = 1;
+  }
+  const { passed, failed, skipped } = results;
+  say(`\n${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+  return stop.asked ? 130 : failed > 0 ? 1 : 0;
+}
+
+function split(args) {
+  const rest = [];
+  const only = [];
+  for (let i = 0; i < args.length; i++) {
+    if (args[i] === '--only') only.push(...(args[++i] ?? '').split(','));
+    else if (args[i].startsWith('--only=')) only.push(...args[i].slice('--only='.length).split(','));
+    else rest.push(args[i]);
+  }
+  const unknown = only.find((layer) => !allLayers.includes(layer));
+  if (unknown !== undefined) throw new Error(`--only ${unknown}: there is ${allLayers.join(', ')}`);
+  return { layers: only.length > 0 ? allLayers.filter((layer) => only.includes(layer)) : allLayers, rest };
+}
+
+/** What to undo at the end, backwards; and on Ctrl-C. */
+function stopper() {
+  const undo = [];
+  let running;
+  const all = () => {
+    running ??= (async () => {
+      for (const one of undo.reverse()) await one();
+    })();
+    return running;
+  };
+  const self = { asked: false, jest: undefined, undo: (one) => void undo.push(one), all };
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.on(signal, () => {
+      self.asked = true;
+      self.jest?.kill('SIGTERM');
+    });
+  }
+  return self;
+}
+
+/** Real servers for the layers that want them. Addresses that are given are used as they are. */
+async function services(layers, stop) {
+  const devstack = await import(new URL('../packages/devstack/dist/index.js', import.meta.url).href);
+  const programs = await obtain(devstack, layers);
+  const dir = mkdtempSync(join(tmpdir(), 'iris-test-'));
+  stop.undo(() => rmSync(dir, { recursive: true, force: true }));
+  const run_dir = join(dir, 'run');
+  const env = {};
+  const start = async (name, begin) => {
+    const variable = `IRIS_TEST_${name}_URL`;
+    if (process.env[variable]) return;
+    const server = await begin();
+    stop.undo(() => server.stop());
+    env[variable] = server.url;
+  };
+  const postgres = await devstack.choosePostgres(join(dir, 'postgres'));
+  await Promise.all([
+    start('POSTGRES', () =>
+      devstack.startPostgres({ programs: postgres, data: join(dir, 'postgres'), run_dir, password: 'test', durable: false }),
+    ),
+    start('REDIS', () => devstack.startRedis({ program: programs.get('redis-server'), data: join(dir, 'redis'), run_dir })),
+    start('NATS', () => devstack.startNats({ program: programs.get('nats-server'), run_dir })),
+    programs.get('s3') &&
+      start('S3', () =>
+        devstack.startS3({
+          program: programs.get('s3'),
+          data: join(dir, 's3'),
+          run_dir,
+          access: 'iris',
+          secret: 'iris-secret',
+          bucket: 'iris',
+        }),
+      ),
+  ]);
+  const names = Object.keys(env).map((name) => name.slice('IRIS_TEST_'.length, -'_URL'.length).toLowerCase());
+  say(`· throw-away services: ${names.join(', ')} (Postgres: ${postgres.label})`);
+  if (programs.get('chromium')) env.IRIS_TEST_CHROMIUM = programs.get('chromium');
+  return env;
+}
+
+/** Paths of the programs that the layers need; installs them when that is allowed. @throws one line that says what to do */
+async function obtain(devstack, layers) {
+  const debian = { 'redis-server': 'redis-server', 'nats-server': 'nats-server', chromium: 'chromium' };
+  const wanted = Object.keys(debian).filter((name) => {
+    if (name === 'chromium') return layers.includes('browser') && !process.env.IRIS_TEST_CHROMIUM;
+    return !process.env[name === 'redis-server' ? 'IRIS_TEST_REDIS_URL' : 'IRIS_TEST_NATS_URL'];
+  });
+  const find = (name) => devstack.findProgram(name) ?? (name === 'chromium' ? devstack.findProgram('google-chrome') : undefined);
+  const missing = () => wanted.filter((name) => find(name) === undefined);
+  const packages = missing().map((name) => debian[name]);
+  if (packages.length > 0) {
+    const fault = devstack.isRoot() ? await devstack.installPackages(packages, (line) => say(`· ${line} …`)) : 'not root';
+    if (missing().length > 0) {
+      throw new Error(
+        `the tests need ${missing().join(', ')} (${fault ?? 'not found after installing'}): sudo apt-get install -y ${packages.join(' ')}`,
+      );
+    }
+  }
+  const s3 = process.env.IRIS_TEST_S3_URL ? undefined : (devstack.findS3() ?? (await devstack.buildS3((line) => say(`· ${line} …`))));
+  if (s3 === undefined && !process.env.IRIS_TEST_S3_URL)
+    say('· no S3 server: its tests are skipped (needs Go to build one, or IRIS_TEST_S3_URL)');
+  return new Map([...wanted.map((name) => [name, find(name)]), ['s3', s3]]);
+}
+
+/** One run of jest, its output straight to the terminal. */
+async function jest(layers, args, env, stop) {
+  say(`\n── ${layers.join(', ')} ──`);
+  const folder = mkdtempSync(join(tmpdir(), 'iris-jest-'));
+  const file = join(folder, 'results.json');
+  const node = [process.execPath, '--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
+  const command = [
+    ...node,
+    join(root, 'node_modules', 'jest', 'bin', 'jest.js'),
+    '--passWithNoTests',
+    '--json',
+    `--outputFile=${file}`,
+    ...args,
+  ];
+  const code = await new Promise((resolve, reject) => {
+    // `--json` says the results on standard output too; the report for people goes to the other stream.
+    const child = spawn(command[0], [...command.slice(1), '--selectProjects', ...layers], {
+      cwd: root,
+      env,
+      stdio: ['inherit', 'ignore', 'inherit'],
+    });
+    stop.jest = child;
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve(signal === null ? code : 1));
+  });
+  stop.jest = undefined;
+  try {
+    if (!existsSync(file)) return { passed: 0, failed: stop.asked ? 0 : 1, skipped: 0 };
+    const results = JSON.parse(readFileSync(file, 'utf8'));
+    const skipped = results.numPendingTests + results.numTodoTests;
+    // A file that cannot even be loaded has no tests that could fail.
+    const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
+    return { passed: results.numPassedTests, failed: Math.max(failed, code !== 0 && failed === 0 ? 1 : 0), skipped };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function add(sum, one) {
+  for (const name of Object.keys(sum)) sum[name] += one[name];
+}
