@@ -31,9 +31,8 @@ export async function prepare({ code, page }) {
 /** `npm ci`, unless what is installed is what the lock file says. */
 export async function install() {
   if (isInstalled()) return;
-  const npm = process.env.npm_execpath?.endsWith('.js') ? [process.execPath, process.env.npm_execpath] : ['npm'];
   // Install scripts are run below, and only those that package.json allows, whichever npm this is.
-  await step('installing npm packages', [...npm, 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: root });
+  await step('installing npm packages', ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'], { cwd: root });
   for (const [name, allowed] of Object.entries(readJson(inRoot('package.json')).allowScripts)) {
     const folder = inRoot('node_modules', name);
     const script = readJson(join(folder, 'package.json'))?.scripts?.postinstall;

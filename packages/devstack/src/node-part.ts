@@ -4,8 +4,8 @@ import { launch } from './launch.js';
 import { loopback } from './ports.js';
 import type { Running } from './supervise.js';
 
-/** Loaded before the program: ends it in good order when the process that started it is gone. */
-const watcher = fileURLToPath(new URL('./parent-watch.js', import.meta.url));
+/** Loaded before the program: ends it in good order when the process that started it is gone. Compiled, also where we are not. */
+const watcher = fileURLToPath(new URL('../dist/parent-watch.js', import.meta.url));
 
 /**
  * A Node program of ours as a process of its own, with its log in `run_dir`.

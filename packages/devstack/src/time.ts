@@ -14,20 +14,3 @@ export async function until(clock: Clock, within_ms: number, ask: () => Promise<
     await pause(clock, every_ms);
   }
 }
-
-/** What the promise gives, or undefined after `ms`. */
-export function within<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T | undefined> {
-  return new Promise((resolve, reject) => {
-    const timer = clock.after(ms, () => resolve(undefined));
-    promise.then(
-      (value) => {
-        timer.cancel();
-        resolve(value);
-      },
-      (error) => {
-        timer.cancel();
-        reject(error);
-      },
-    );
-  });
-}
