@@ -102,11 +102,14 @@ export const heldEvery_ms = 3_000;
 
 export type ToEdge =
   | {
-      /** The answer to a request: exactly one of `cursor`, a non-empty body, or neither (nothing to say, but done). */
+      /** The answer to a request: a `cursor`, a non-empty body, both, or neither (nothing to say, but done). */
       readonly kind: 'answer';
       readonly connection_id: ConnectionId;
       readonly n: number;
-      /** The answer is the durable frame at this cursor, which comes in its place in the order. */
+      /**
+       * The answer is the durable frame at this cursor, which comes in its place in the order. With a body (the request was asked
+       * again): when the connection is past the cursor already, the frame has gone by without its `id`, and the body answers.
+       */
       readonly cursor?: Cursor;
       /** The frame that answers, whole, without `id`. For `hello`: JSON of {@link HelloAnswer} or {@link AgentHelloAnswer}. */
       readonly body: Uint8Array;
