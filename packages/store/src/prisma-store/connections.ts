@@ -1,0 +1,131 @@
+import type { Clock, Log } from '@iris/runtime';
+import pg from 'pg';
+
+/** SQL over one connection, or over any of the pool. */
+export interface Sql {
+  rows<R extends object>(text: string, values?: readonly unknown[]): Promise<R[]>;
+}
+
+export interface Connections extends Sql {
+  /** For Prisma. */
+  readonly pool: pg.Pool;
+  /** All of `run` or nothing of it. It may run again after a deadlock, so it must do nothing but SQL. */
+  transaction<T>(run: (sql: Sql) => Promise<T>, limit_ms?: number): Promise<T>;
+  /** Close what is idle now, so that the next query connects anew, perhaps to another server. */
+  discardIdle(): void;
+  close(): Promise<void>;
+}
+
+/** Together below the 5 s after which a caller must have heard something, also of a server that accepts and never answers. */
+const connect_ms = 2_000;
+const query_ms = 4_000;
+/** The server gives up a little earlier, so that it says itself what was slow. */
+const statement_ms = 3_800;
+/** A statement that removes much may take longer. */
+export const removal_ms = 60_000;
+
+const deadlocks = new Set(['40P01', '40001']);
+const attempts = 4;
+
+const int8Oid = 20;
+/** Counts, times and cursors are all below 2^53. */
+const types = {
+  getTypeParser: (oid: number, format?: string) => (oid === int8Oid ? Number : pg.types.getTypeParser(oid, (format ?? 'text') as 'text')),
+} as pg.CustomTypesConfig;
+
+export function connections({ url, poolSize, clock, log }: { url: string; poolSize: number; clock: Clock; log: Log }): Connections {
+  const pool = new pg.Pool({
+    connectionString: url,
+    application_name: 'iris',
+    max: poolSize,
+    connectionTimeoutMillis: connect_ms,
+    query_timeout: query_ms,
+    statement_timeout: statement_ms,
+    idle_in_transaction_session_timeout: 10_000,
+    idleTimeoutMillis: 30_000,
+    // Follows a name that moved to another server, without anything having failed.
+    maxLifetimeSeconds: 1_800,
+    keepAlive: true,
+  });
+  const idle = new Set<pg.PoolClient>();
+  pool.on('acquire', (client) => idle.delete(client));
+  pool.on('release', (_error, client) => idle.add(client));
+  pool.on('remove', (client) => idle.delete(client));
+  // A connection that dies while idle is dropped by the pool; without a listener it would end the process.
+  pool.on('error', (error) => log.warn('store.connection_lost', { reason: error.message }));
+
+  const discardIdle = (): void => {
+    for (const client of [...idle]) (client as unknown as pg.Client).connection.stream.destroy();
+  };
+
+  /** Connections on which something failed that was not the statement's own fault. */
+  const broken = new WeakSet<pg.PoolClient>();
+
+  async function query<R extends object>(client: pg.PoolClient, text: string, values: readonly unknown[], limit_ms: number): Promise<R[]> {
+    try {
+      const config = { text, values: [...values], types, query_timeout: Math.max(1, limit_ms) };
+      return (await client.query<R>(config as pg.QueryConfig)).rows;
+    } catch (error) {
+      if (!isStatementError(error)) {
+        broken.add(client);
+        log.warn('store.connection_dropped', { reason: error instanceof Error ? error.message : String(error), code: sqlState(error) });
+        // The others are connected to the same server, which is leaving or may no longer be written to.
+        if (isServerLeaving(error)) discardIdle();
+      }
+      throw error;
+    }
+  }
+
+  async function withClient<T>(use: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      const client = await pool.connect();
+      // A connection can also fail between two statements; the next one says so.
+      const quiet = (): void => {};
+      client.on('error', quiet);
+      try {
+        return await use(client);
+      } catch (error) {
+        if (attempt >= attempts || !deadlocks.has(sqlState(error) ?? '')) throw error;
+      } finally {
+        client.off('error', quiet);
+        client.release(broken.has(client));
+      }
+    }
+  }
+
+  return {
+    pool,
+    discardIdle,
+    rows: (text, values = []) => withClient((client) => query(client, text, values, query_ms)),
+    transaction: (run, limit_ms = query_ms) =>
+      withClient(async (client) => {
+        const until = clock.now() + limit_ms;
+        const step = <R extends object>(text: string, values: readonly unknown[] = []): Promise<R[]> =>
+          query<R>(client, text, values, until - clock.now());
+        await step(limit_ms === query_ms ? 'BEGIN' : `BEGIN; SET LOCAL statement_timeout = ${limit_ms}`);
+        try {
+          const result = await run({ rows: step });
+          await step('COMMIT');
+          return result;
+        } catch (error) {
+          if (!broken.has(client)) await query(client, 'ROLLBACK', [], query_ms).catch(() => {});
+          throw error;
+        }
+      }),
+    close: () => pool.end(),
+  };
+}
+
+/** Five letters of what went wrong in a statement; undefined for anything else. */
+export const sqlState = (error: unknown): string | undefined => (error instanceof pg.DatabaseError ? error.code : undefined);
+
+export const foreignKeyViolation = '23503';
+export const uniqueViolation = '23505';
+
+const isServerLeaving = (error: unknown): boolean => /^(25006|57P0[1-5])$/.test(sqlState(error) ?? '');
+
+/** The statement failed and the connection is as good as before. */
+const isStatementError = (error: unknown): boolean => {
+  const code = sqlState(error);
+  return code !== undefined && !isServerLeaving(error) && !code.startsWith('08');
+};

@@ -1,0 +1,122 @@
+import type { Cursor, MessageId } from '@iris/protocol';
+import { mediaIdsOf } from '../media-ids.js';
+import type { MessageRow } from '../rows.js';
+import { foldText, parseQuery, snippetOf } from '../search-text.js';
+import type { Messages } from '../store.js';
+import { unusedMedia } from './channels.js';
+import { columns } from './columns.js';
+import type { Database } from './database.js';
+import { json, maybeRowOf, rowOf, threadKey } from './mapping.js';
+import { messageInsert } from './message-insert.js';
+
+const all = columns.message.list;
+const inLane = 'tenant_id = $1 AND chat_id = $2 AND thread_id = $3';
+
+const replace = `
+WITH changed AS (
+  UPDATE message SET role = $3, text = $4, reasoning = $5, media = $6, reply_to = $7, model = $8, tokens = $9, runtime = $10, ts = $11,
+    steer = $12, interrupted = $13, late = $14, search_text = $15
+  WHERE tenant_id = $1 AND message_id = $2 AND deleted_at IS NULL RETURNING ${all}
+), gone AS (
+  DELETE FROM message_media f USING changed c WHERE f.tenant_id = c.tenant_id AND f.message_id = c.message_id AND f.media_id <> ALL($16::text[])
+), added AS (
+  INSERT INTO message_media (tenant_id, media_id, message_id)
+  SELECT c.tenant_id, n.media_id, c.message_id FROM changed c, unnest($16::text[]) AS n(media_id) ON CONFLICT DO NOTHING
+)
+SELECT ${all} FROM changed`;
+
+/** A deleted one gets its place as well: pages before it ask for that. */
+const setCursors = `
+UPDATE message m SET cursor = n.cursor
+FROM unnest($1::text[], $2::text[], $3::bigint[]) AS n(tenant_id, message_id, cursor)
+WHERE m.tenant_id = n.tenant_id AND m.message_id = n.message_id AND m.cursor IS NULL`;
+
+const place = `SELECT cursor, seq FROM message WHERE ${inLane} AND message_id = $4`;
+
+/** Ids that nobody stored yet: refused from now on. Their place is the end of what the lane has. */
+const bury = `
+INSERT INTO message (tenant_id, message_id, chat_id, thread_id, role, text, search_text, ts, cursor, deleted_at)
+SELECT $1, id, $2, $3, '', '', '', $5, coalesce((SELECT max(cursor) FROM message WHERE ${inLane} AND deleted_at IS NULL), 0), $5
+FROM unnest($4::text[]) AS n(id) ON CONFLICT DO NOTHING`;
+
+/** Everything but id, place and key. */
+const empty = `
+UPDATE message SET deleted_at = $5, role = '', text = '', search_text = '', reasoning = NULL, media = NULL, reply_to = NULL, model = NULL,
+  tokens = NULL, runtime = NULL, ts = $5, client_ref = NULL, device_id = NULL, turn_id = NULL, steer = false, interrupted = false, late = false
+WHERE ${inLane} AND message_id = ANY($4) AND deleted_at IS NULL RETURNING message_id`;
+
+const dropFiles = 'DELETE FROM message_media WHERE tenant_id = $1 AND message_id = ANY($2) RETURNING media_id';
+
+const owed = `SELECT ${all} FROM message WHERE cursor IS NULL AND deleted_at IS NULL AND ts < $1 ORDER BY ts, seq LIMIT $2`;
+
+export function prismaMessages({ prisma, sql }: Database): Messages {
+  const rows = async (text: string, values: readonly unknown[]): Promise<MessageRow[]> =>
+    (await sql.rows(text, values)).map(rowOf<MessageRow>);
+  return {
+    insert: messageInsert({ sql }),
+    async replace(row) {
+      const { tenant_id, message_id, role, text, reasoning, media, reply_to, model, tokens, runtime, ts, steer, interrupted, late } = row;
+      const content = [role, text, reasoning, json(media), reply_to, model, tokens, json(runtime), ts, steer, interrupted, late];
+      return (await rows(replace, [tenant_id, message_id, ...content, foldText(text), mediaIdsOf(media)]))[0];
+    },
+    async setCursors(marks) {
+      if (marks.length === 0) return;
+      const column = (name: keyof (typeof marks)[number]) => marks.map((mark) => mark[name]);
+      await sql.rows(setCursors, [column('tenant_id'), column('message_id'), column('cursor')]);
+    },
+    get: async (tenant_id, message_id) =>
+      maybeRowOf<MessageRow>(await prisma.message.findFirst({ where: { tenant_id, message_id, deleted_at: null } })),
+    byIdempotencyKey: async (tenant_id, idempotency_key) =>
+      maybeRowOf<MessageRow>(await prisma.message.findFirst({ where: { tenant_id, idempotency_key, deleted_at: null } })),
+    async page(tenant_id, lane, { before, limit }) {
+      const at = [tenant_id, lane.chat_id, threadKey(lane)];
+      const values: unknown[] = [...at, limit + 1];
+      let earlier = '';
+      if (before !== undefined) {
+        const [end] = await sql.rows<{ cursor: Cursor | null; seq: number }>(place, [...at, before]);
+        if (!end) return 'unknown_before';
+        values.push(before, end.seq, ...(end.cursor === null ? [] : [end.cursor]));
+        // Each form is one range of the index; the id is named since an owed one may have got its place meanwhile.
+        earlier = `AND message_id <> $5 AND ${end.cursor === null ? '(cursor IS NOT NULL OR seq < $6)' : '(cursor, seq) < ($7::bigint, $6::bigint)'}`;
+      }
+      const page = `SELECT ${all} FROM message WHERE ${inLane} AND deleted_at IS NULL ${earlier} ORDER BY cursor DESC NULLS FIRST, seq DESC LIMIT $4`;
+      const found = await rows(page, values);
+      return { rows: found.slice(0, limit).reverse(), has_more: found.length > limit };
+    },
+    async search(tenant_id, { text, lane, limit }) {
+      const query = parseQuery(text);
+      if (query.all.length === 0) return { rows: [], has_more: false };
+      const values: unknown[] = [tenant_id];
+      const next = (value: unknown): string => `$${values.push(value)}`;
+      const conditions = [
+        'tenant_id = $1 AND deleted_at IS NULL',
+        ...(lane ? [`chat_id = ${next(lane.chat_id)} AND thread_id = ${next(threadKey(lane))}`] : []),
+        ...query.all.map((word) => `position(${next(word)} in search_text) > 0`),
+        ...query.none.map((word) => `position(${next(word)} in search_text) = 0`),
+      ];
+      const newest = `ORDER BY cursor DESC NULLS FIRST, seq DESC LIMIT ${next(limit + 1)}`;
+      const found = await rows(`SELECT ${all} FROM message WHERE ${conditions.join(' AND ')} ${newest}`, values);
+      return {
+        rows: found.slice(0, limit).map((row) => ({ ...row, snippet: snippetOf(row.text, query) })),
+        has_more: found.length > limit,
+      };
+    },
+    remove: (tenant_id, lane, message_ids, at) =>
+      sql.transaction(async (tx) => {
+        const values = [tenant_id, lane.chat_id, threadKey(lane), [...new Set(message_ids)], at];
+        const standing = await tx.rows(`SELECT 1 FROM channel WHERE ${inLane} FOR KEY SHARE`, values.slice(0, 3));
+        if (standing.length === 0) return { removed: [], media_ids: [] };
+        // First the unknown ones: an insert that is under way is waited for here, and then emptied below.
+        await tx.rows(bury, values);
+        const gone = new Set((await tx.rows<{ message_id: MessageId }>(empty, values)).map(({ message_id }) => message_id));
+        const files = gone.size === 0 ? [] : await tx.rows<{ media_id: string }>(dropFiles, [tenant_id, [...gone]]);
+        const media_ids = await unusedMedia(tx, tenant_id, [...new Set(files.map(({ media_id }) => media_id))]);
+        return { removed: [...new Set(message_ids)].filter((id) => gone.has(id)), media_ids };
+      }),
+    async deleted(tenant_id, message_ids) {
+      const select = 'SELECT message_id FROM message WHERE tenant_id = $1 AND message_id = ANY($2) AND deleted_at IS NOT NULL';
+      return new Set((await sql.rows<{ message_id: MessageId }>(select, [tenant_id, message_ids])).map(({ message_id }) => message_id));
+    },
+    owed: ({ before_ts, limit }) => rows(owed, [before_ts, limit]),
+  };
+}
