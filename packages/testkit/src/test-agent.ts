@@ -1,3 +1,4 @@
+import { rowOf } from '@iris/protocol';
 import { type AnyFrame, faultOf, type Match, matcher, type Payload, showFrame } from './frames.js';
 import { type Patience, type Recording, record } from './record.js';
 import type { Limit } from './test-device.js';
@@ -33,8 +34,8 @@ export interface TestAgent {
   /** The next turn offered that no test has taken yet. */
   turn(limit?: Limit & { accept?: boolean }): Promise<TestTurn>;
   next(match: Match, limit?: Limit): Promise<AnyFrame>;
-  /** A frame outside any turn; durable ones get their `seq` and are kept until acked. */
-  say(type: string, payload: Payload, options?: { durable?: boolean; chat_id?: string; thread_id?: string | null; id?: string }): void;
+  /** A frame outside any turn. What the frame table calls durable gets its `seq` and is kept until acked. */
+  say(type: string, payload: Payload, options?: { chat_id?: string; thread_id?: string | null; id?: string }): void;
   request(type: string, payload: Payload, options?: Limit & { chat_id?: string; thread_id?: string | null }): Promise<AnyFrame>;
   raw(data: string): void;
   /** Whether what comes is acked. Unacked frames count as not stored: a restart forgets them. */
@@ -83,8 +84,8 @@ export function testAgent(options: TestAgentOptions): TestAgent {
     if (acking && wire) inAcked = inSeq;
     wire?.send(JSON.stringify({ v: 1, ...frame, ...(acking ? { ack: inSeq } : {}) }));
   };
-  const say = (frame: AnyFrame, durable: boolean) => {
-    if (durable) {
+  const say = (frame: AnyFrame) => {
+    if (rowOf(frame.type)?.agent_up?.durable === true) {
       const numbered = { ...frame, seq: ++outSeq };
       unacked.push(numbered);
       if (linked) put(numbered);
@@ -107,7 +108,7 @@ export function testAgent(options: TestAgentOptions): TestAgent {
     const known = new Set(held.map(({ turn_id }) => turn_id));
     for (const [turn_id, handle] of handles) {
       if (!handle.open) continue;
-      if (known.has(turn_id)) put({ type: 'turn.snapshot', turn_id, ...lane(handle.turn), payload: handle.snapshot() });
+      if (known.has(turn_id)) say({ type: 'turn.snapshot', turn_id, ...lane(handle.turn), payload: handle.snapshot() });
       else handle.abandon();
     }
   };
@@ -231,11 +232,11 @@ export function testAgent(options: TestAgentOptions): TestAgent {
     next(match, { within_ms } = {}) {
       return received.next(matcher(match), { within_ms, what: typeof match === 'function' ? match.toString() : String(match) });
     },
-    say: (type, payload, { durable = true, ...more } = {}) => say({ type, ...more, payload }, durable),
+    say: (type, payload, more = {}) => say({ type, ...more, payload }),
     request(type, payload, { within_ms, ...more } = {}) {
       const id = `q${++requests}`;
       const from = received.all.length;
-      say({ type, id, ...more, payload }, false);
+      say({ type, id, ...more, payload });
       return patience.wait(() => received.all.slice(from).find((frame) => frame.id === id), {
         within_ms,
         describe: () => `no answer to the agent’s ${type}`,

@@ -35,7 +35,7 @@ export interface TestTurn {
   typing(on?: boolean): void;
   end(outcome?: string, more?: Payload): void;
   /** Any frame of this turn. */
-  say(type: string, payload: Payload, durable: boolean): void;
+  say(type: string, payload: Payload): void;
 }
 
 /** The agent's side of a {@link TestTurn}: what the link does to it. */
@@ -50,7 +50,7 @@ export interface TurnHandle {
   snapshot(): Payload;
 }
 
-export function testTurn(start: AnyFrame, say: (frame: AnyFrame, durable: boolean) => void, newId: (kind: string) => string): TurnHandle {
+export function testTurn(start: AnyFrame, say: (frame: AnyFrame) => void, newId: (kind: string) => string): TurnHandle {
   const turn_id = start.turn_id!;
   const chat_id = start.chat_id!;
   const thread_id = start.thread_id ?? null;
@@ -63,7 +63,7 @@ export function testTurn(start: AnyFrame, say: (frame: AnyFrame, durable: boolea
   const pickers = new Set<string>();
   let reason = 'processing';
 
-  const send = (type: string, payload: Payload, durable: boolean) => say({ type, chat_id, thread_id, turn_id, payload }, durable);
+  const send = (type: string, payload: Payload) => say({ type, chat_id, thread_id, turn_id, payload });
   const message = (message_id: string | undefined) => {
     const id = message_id ?? [...running.keys()].at(-1);
     const found = id === undefined ? undefined : running.get(id);
@@ -93,69 +93,69 @@ export function testTurn(start: AnyFrame, say: (frame: AnyFrame, durable: boolea
     accept() {
       if (state !== 'offered') return;
       state = 'accepted';
-      send('turn.accepted', {}, true);
+      send('turn.accepted', {});
     },
     busy(why) {
       reason = why;
-      send('agent.busy', { reason: why }, true);
+      send('agent.busy', { reason: why });
     },
     start(message_id = newId('m'), role = 'assistant') {
       running.set(message_id, { role, text: '', reasoning: '' });
-      send('message.start', { message_id, role }, true);
+      send('message.start', { message_id, role });
       return message_id;
     },
     delta(text, message_id) {
       const { id, found } = message(message_id);
       const offset = found.text.length;
       found.text += text;
-      send('message.delta', { message_id: id, offset, text }, false);
+      send('message.delta', { message_id: id, offset, text });
     },
     update(text, message_id) {
       const { id, found } = message(message_id);
       found.text = text;
-      send('message.update', { message_id: id, text }, false);
+      send('message.update', { message_id: id, text });
     },
     reason(text, message_id) {
       const { id, found } = message(message_id);
       const offset = found.reasoning.length;
       found.reasoning += text;
-      send('reasoning.delta', { message_id: id, offset, text }, false);
+      send('reasoning.delta', { message_id: id, offset, text });
     },
     stop({ message_id, ...more } = {}) {
       const { id, found } = message(message_id);
       running.delete(id);
       const reasoning = found.reasoning === '' ? {} : { reasoning: found.reasoning };
-      send('message.stop', { message_id: id, final_text: found.text, ...reasoning, ...more }, true);
+      send('message.stop', { message_id: id, final_text: found.text, ...reasoning, ...more });
     },
     message(text, { message_id = newId('m'), ...more } = {}) {
-      send('message', { message_id, role: 'assistant', text, ...more }, true);
+      send('message', { message_id, role: 'assistant', text, ...more });
       return message_id;
     },
     commentary(text) {
       const message_id = newId('c');
-      send('commentary', { message_id, text }, true);
+      send('commentary', { message_id, text });
       return message_id;
     },
     toolStart(index, name = 'terminal', more = {}) {
       tools.set(index, { index, name });
-      send('tool.start', { index, name, ...more }, true);
+      send('tool.start', { index, name, ...more });
     },
-    toolProgress: (index, note, name = 'terminal') => send('tool.progress', { index, name, note }, false),
+    toolProgress: (index, note, name = 'terminal') => send('tool.progress', { index, name, note }),
     toolEnd(index, more = {}, name = 'terminal') {
       tools.delete(index);
-      send('tool.end', { index, name, ok: true, duration: 0.1, ...more }, true);
+      send('tool.end', { index, name, ok: true, duration: 0.1, ...more });
     },
     picker(kind, payload) {
       const picker_id = payload.picker_id ?? newId('p');
       pickers.add(picker_id);
-      send(`picker.${kind}`, { ...payload, picker_id }, true);
+      send(`picker.${kind}`, { ...payload, picker_id });
       return picker_id;
     },
-    typing: (on = true) => send('typing', { on }, false),
+    typing: (on = true) => send('typing', { on }),
     end(outcome = 'completed', more = {}) {
       if (state === 'ended') return;
       state = 'ended';
-      send('turn.end', { outcome, ...more }, true);
+      send('turn.end', { outcome, ...more });
     },
     say: send,
   };

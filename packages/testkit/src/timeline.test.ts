@@ -89,3 +89,31 @@ test('a seed decides who of several runs first, the same each time; order within
   for (const order of [first, ...others])
     for (const name of ['a', 'b', 'c']) expect(order.filter((one) => one[0] === name)).toEqual([0, 1, 2, 3].map((i) => `${name}${i}`));
 });
+
+test('a test that holds an instant is not overtaken by one that waits', async () => {
+  const time = timeline();
+  const clock = time.process('p');
+  let ticks = 0;
+  clock.every(10, () => {
+    ticks++;
+  });
+  const waiting = time.until(() => (ticks === 3 ? ticks : undefined), 1_000);
+  await time.settle();
+  expect(ticks).toBe(0);
+  await time.advance(10);
+  expect(ticks).toBe(1);
+  expect(await waiting).toBe(3);
+});
+
+test('what a timer throws reaches the test', async () => {
+  const time = timeline();
+  const clock = time.process('p');
+  clock.after(10, () => {
+    throw new Error('in a timer');
+  });
+  await expect(time.until(() => undefined, 100)).rejects.toThrow('in a timer');
+  clock.after(10, () => {
+    throw new Error('again');
+  });
+  await expect(time.advance(100)).rejects.toThrow('again');
+});

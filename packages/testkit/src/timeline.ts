@@ -14,8 +14,13 @@ export interface Timeline {
   /** Run until nothing is ready at this instant. No time passes. */
   settle(): Promise<void>;
   advance(ms: number): Promise<void>;
-  /** Let time pass, event by event, until `found` gives something; undefined when it has not within `ms`. */
+  /**
+   * What `found` gives, as soon as it gives something; undefined when it has not within `ms`. While somebody waits, time passes,
+   * event by event; but not while a `settle` or `advance` is at work, so that a test can hold an instant still.
+   */
   until<T>(found: () => T | undefined, ms: number): Promise<T | undefined>;
+  /** Ask all that wait to look again. */
+  stir(): void;
   /** Timers that are set, over all processes. */
   readonly timers: number;
   /** How many things have run since the start: the same for the same seed. */
@@ -50,8 +55,11 @@ interface Process {
 /** A turn of the real loop: promises that depend on nothing outside have all run when it comes back. */
 const turn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
-/** @param options.shuffle who of several ready processes runs next; without it, who became ready first */
-export function timeline(options: { start?: number; shuffle?: Chance } = {}): Timeline {
+/**
+ * @param options.shuffle who of several ready processes runs next; without it, who became ready first
+ * @param options.held waiting alone lets no time pass: only `advance` does
+ */
+export function timeline(options: { start?: number; shuffle?: Chance; held?: boolean } = {}): Timeline {
   let now = options.start ?? Date.UTC(2026, 0, 1);
   let order = 0;
   let steps = 0;
@@ -98,19 +106,77 @@ export function timeline(options: { start?: number; shuffle?: Chance } = {}): Ti
     }
     return undefined;
   };
-  const until = async <T>(found: () => T | undefined, ms: number): Promise<T | undefined> => {
-    const end = now + ms;
+  interface Waiter {
+    readonly until: number;
+    /** True when it has been dealt with. `over`: nothing more will happen at this instant. */
+    look(over: boolean): boolean;
+    fail(error: Error): void;
+  }
+  const waiters = new Set<Waiter>();
+  const look = (over = false) => {
+    for (const waiter of [...waiters]) if (waiter.look(over)) waiters.delete(waiter);
+  };
+  /** How many `settle`s and `advance`s are at work: meanwhile no waiting makes anything happen. */
+  let exclusive = 0;
+  let driving = false;
+  const drive = async () => {
+    if (driving || options.held) return;
+    driving = true;
     await turn();
-    for (;;) {
-      const value = found();
-      if (value !== undefined) return value;
-      if (await step()) continue;
-      const due = nextDue();
-      if (due === undefined || due > end) break;
-      now = Math.max(now, due);
+    try {
+      for (look(); waiters.size > 0; look()) {
+        if (exclusive > 0) await turn();
+        else if (!(await step())) {
+          const limit = Math.min(...[...waiters].map(({ until }) => until));
+          const due = nextDue();
+          if (due === undefined || due > limit) {
+            now = Math.max(now, limit);
+            look(true);
+          } else now = Math.max(now, due);
+        }
+      }
+    } catch (error) {
+      // What a timer throws would end its process: here it ends the test that waits.
+      for (const waiter of [...waiters]) waiter.fail(error as Error);
+      waiters.clear();
+    } finally {
+      driving = false;
     }
-    now = Math.max(now, end);
-    return undefined;
+  };
+  const until = <T>(found: () => T | undefined, ms: number): Promise<T | undefined> =>
+    new Promise((resolve, reject) => {
+      const end = now + ms;
+      waiters.add({
+        until: end,
+        fail: reject,
+        look(over) {
+          try {
+            const value = found();
+            if (value === undefined && (over ? now < end : now <= end)) return false;
+            resolve(value);
+          } catch (error) {
+            reject(error as Error);
+          }
+          return true;
+        },
+      });
+      void drive();
+    });
+  const alone = async (end: number) => {
+    exclusive++;
+    try {
+      await turn();
+      for (look(); ; look()) {
+        if (await step()) continue;
+        const due = nextDue();
+        if (due === undefined || due > end) break;
+        now = Math.max(now, due);
+      }
+      now = Math.max(now, end);
+      look();
+    } finally {
+      exclusive--;
+    }
   };
 
   const processClock = (name: string): ProcessClock => {
@@ -184,14 +250,9 @@ export function timeline(options: { start?: number; shuffle?: Chance } = {}): Ti
     now: () => now,
     process: processClock,
     until,
-    async settle() {
-      await turn();
-      while (await step());
-    },
-    async advance(ms) {
-      await until(() => undefined, ms);
-      while (await step());
-    },
+    stir: () => look(),
+    settle: () => alone(now),
+    advance: (ms) => alone(now + ms),
     get timers() {
       return waiting.size - cancelled;
     },

@@ -1,0 +1,189 @@
+import { type Bus, memoryHub, pack, type ToEdge, unpack } from '@iris/bus';
+import { type Jobs, memoryJobs } from '@iris/jobs';
+import { memoryOutbox, type Outbox } from '@iris/outbox';
+import { memoryStore, type Store } from '@iris/store';
+import { type Chance, chance } from '../chance.js';
+import type { Logged } from '../checks/index.js';
+import type { AnyFrame } from '../frames.js';
+import type { ProcessClock, Timeline } from '../timeline.js';
+import { brokenOutbox, brokenStore } from './breaks.js';
+import type { Break, Faults } from './faults.js';
+import { type Passage, passage, through } from './passage.js';
+
+/** What all processes of a world share, and how it fails. */
+export interface Backbone {
+  /** Everything that a process of the product is given, on a clock that can be killed. */
+  join(name: string, part: Part): Node;
+  /** The store as it is, for tests to look at and to fill. */
+  readonly store: Store;
+  readonly outbox: ReturnType<typeof memoryOutbox>;
+  /** Every frame that was appended, by tenant, in order. */
+  readonly logs: ReadonlyMap<string, readonly Logged[]>;
+  /** May be changed at any time. */
+  faults: Faults;
+  /** Looks at what crosses the bus; false loses it. */
+  onBus?: (delivery: { subject: string; from: string; to: string; kind: string }) => boolean;
+}
+export type Part = 'edge' | 'session' | 'worker' | 'net';
+
+export interface Node {
+  readonly name: string;
+  readonly clock: ProcessClock;
+  readonly bus: Bus;
+  readonly outbox: Outbox;
+  readonly store: Store;
+  readonly jobs: Jobs;
+  readonly chance: Chance;
+  /** Its connection to the broker. */
+  setConnected(connected: boolean): void;
+  /** SIGKILL: its code never runs again; what it had sent is under way. */
+  kill(): void;
+}
+
+export function backbone(time: Timeline, seed: number, faults: Faults, breaks: ReadonlySet<Break>): Backbone {
+  const dice = chance(seed).fork('backbone');
+  const net = time.process('net');
+  const nodes = new Map<string, Node>();
+  const logs = new Map<string, Logged[]>();
+  const store = memoryStore();
+  const outbox = memoryOutbox({ clock: net });
+  const jobs = memoryJobs({ clock: net });
+  const draw = ([low, high]: readonly [number, number]) => (high === 0 ? 0 : dice.between(low, high));
+  /** When the last message of a pair arrives: others do not overtake it by chance. */
+  const arrivals = new Map<string, number>();
+
+  const hub = memoryHub({
+    clock: net,
+    poison: true,
+    deliver(delivery) {
+      const { from, to, run } = delivery;
+      const clock = nodes.get(to)?.clock;
+      if (clock === undefined || self.onBus?.(delivery) === false) return;
+      const arrive = (ms: number) => (ms <= 0 ? clock.soon(run) : void net.after(ms, () => clock.soon(run)));
+      if (dice.happens(self.faults.bus_drop)) return;
+      const pair = `${from}\n${to}`;
+      const due = Math.max(net.now() + draw(self.faults.bus_ms), arrivals.get(pair) ?? 0);
+      if (dice.happens(self.faults.bus_reorder)) return arrive(draw(self.faults.bus_late_ms));
+      arrivals.set(pair, due);
+      arrive(due - net.now());
+      if (dice.happens(self.faults.bus_repeat)) arrive(due - net.now() + draw(self.faults.bus_late_ms));
+    },
+  });
+
+  const logged = (target: Outbox): Outbox => ({
+    ...target,
+    get connected() {
+      return target.connected;
+    },
+    async append(batches) {
+      const results = await target.append(batches);
+      results.forEach((result, i) => {
+        const { tenant_id, frames } = batches[i]!;
+        if (result.refused !== undefined) return;
+        const log = logs.get(tenant_id) ?? [];
+        logs.set(tenant_id, log);
+        result.cursors.forEach((cursor, j) => {
+          const frame = frames[j]!;
+          if (!result.fresh[j]) return;
+          const except = frame.except_device_id === undefined ? {} : { except_device_id: frame.except_device_id as string };
+          log.push({ cursor, frame: JSON.parse(new TextDecoder().decode(frame.body)) as AnyFrame, ...except });
+        });
+      });
+      return results;
+    },
+  });
+
+  const self: Backbone = {
+    store,
+    outbox,
+    logs,
+    faults,
+    join(name, part) {
+      const clock = time.process(name);
+      const own = chance(seed).fork(name);
+      const way = (range: () => readonly [number, number], in_order: boolean): Passage =>
+        passage({ process: clock, net, delay_ms: () => draw(range()), in_order, arrives_dead: () => dice.happens(0.5) });
+      const outboxWay = way(() => self.faults.outbox_ms, true);
+      const bus = hub.connect(name);
+      const node: Node = {
+        name,
+        clock,
+        chance: own,
+        bus: guardedBus(breaks.has('stale_updates') && part === 'edge' ? staleUpdates(bus, net) : bus, clock),
+        outbox: guardedOutbox(
+          through(brokenOutbox(logged(outbox.connect()), breaks, part), outboxWay, ['onReconnected', 'connected', 'close']),
+          clock,
+        ),
+        store: through(
+          brokenStore(store, breaks),
+          way(() => self.faults.store_ms, false),
+        ),
+        jobs: jobs.connect(),
+        setConnected: (connected) => bus.setConnected(connected),
+        kill() {
+          clock.kill();
+          nodes.delete(name);
+          bus.setConnected(false);
+        },
+      };
+      nodes.set(name, node);
+      return node;
+    },
+  };
+  return self;
+}
+
+/** Nothing of a dead process is called, and what it asks for never comes. */
+function guardedBus(bus: Bus, clock: ProcessClock): Bus {
+  return {
+    publish(subject, data) {
+      if (clock.alive) bus.publish(subject, data);
+    },
+    subscribe: (subject, handler) => bus.subscribe(subject, (data) => clock.alive && handler(data)),
+    serve: (subject, handler) => bus.serve(subject, (data) => handler(data)),
+    request: (subject, data, options) =>
+      new Promise((resolve, reject) => {
+        if (!clock.alive) return;
+        bus.request(subject, data, options).then(
+          (answer) => clock.soon(() => resolve(answer)),
+          (error: unknown) => clock.soon(() => reject(error as Error)),
+        );
+      }),
+    flush: () => bus.flush(),
+    get connected() {
+      return bus.connected;
+    },
+    onConnected: (listener) => bus.onConnected((connected) => clock.alive && clock.soon(() => listener(connected))),
+    close: () => bus.close(),
+  };
+}
+
+function guardedOutbox(outbox: Outbox, clock: ProcessClock): Outbox {
+  return new Proxy(outbox, {
+    get(target, property): unknown {
+      if (property === 'onReconnected') return (listener: () => void) => target.onReconnected(() => clock.alive && clock.soon(listener));
+      return Reflect.get(target, property, target) as unknown;
+    },
+  });
+}
+
+/** The break of that name: every ephemeral frame arrives once more, a second later, newer than all others. */
+function staleUpdates(bus: Bus, net: ProcessClock): Bus {
+  return {
+    ...bus,
+    get connected() {
+      return bus.connected;
+    },
+    subscribe: (subject, handler) =>
+      bus.subscribe(subject, (data) => {
+        handler(data);
+        if (!subject.startsWith('iris.edge.')) return;
+        for (const record of unpack<ToEdge>(data)) {
+          if (record.kind !== 'ephemeral') continue;
+          const { message_id: _, ...rest } = record;
+          const again = pack([{ ...rest, after: 0, key: `stale ${record.key}`, rev: record.rev + 1_000_000, body: record.body.slice() }]);
+          net.after(1_000, () => handler(again));
+        }
+      }),
+  };
+}

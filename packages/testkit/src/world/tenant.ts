@@ -1,0 +1,48 @@
+import { type AgentId, makeToken, type Quotas, type TenantId, type TokenId } from '@iris/protocol';
+import { type Store, tokenHash } from '@iris/store';
+import { type Evidence, laneOf } from '../checks/index.js';
+import type { Payload } from '../frames.js';
+import type { TestDevice } from '../test-device.js';
+
+/** A fresh tenant, made straight in the store. */
+export interface Tenancy {
+  readonly tenant_id: TenantId;
+  readonly agent_id: AgentId;
+  readonly device_token: string;
+  readonly agent_token: string;
+}
+
+/** @param name letters and digits, unique within the store */
+export async function makeTenant(store: Store, name: string, options: { at: number; quotas?: Partial<Quotas> }): Promise<Tenancy> {
+  const tenant_id = name as TenantId;
+  const agent_id = `agent-${name}` as AgentId;
+  const { at } = options;
+  await store.tenants.create({ tenant_id, name, agent_id, at });
+  if (options.quotas) await store.tenants.setQuotas(tenant_id, options.quotas);
+  const token = async (kind: 'device' | 'agent') => {
+    const text = makeToken(kind, tenant_id, `secret-of-${kind}-${name}`.padEnd(32, '0'));
+    await store.tokens.create({
+      tenant_id,
+      token_id: `${kind}-token` as TokenId,
+      kind,
+      hash: tokenHash(text),
+      device_id: null,
+      agent_id: kind === 'agent' ? agent_id : null,
+      created_at: at,
+    });
+    return text;
+  };
+  return { tenant_id, agent_id, device_token: await token('device'), agent_token: await token('agent') };
+}
+
+/** Whole history of every lane of the tenant, as one device is told it. */
+export async function historiesOf(device: TestDevice): Promise<Evidence['histories']> {
+  const ack = device.connections.at(-1)?.ack;
+  if (ack === undefined) throw new Error(`${device.device_id} has not said hello`);
+  const histories = new Map<string, readonly Payload[]>();
+  for (const { chat_id, thread_id } of (ack.payload.channels ?? []) as { chat_id: string; thread_id?: string }[]) {
+    const lane = { chat_id, thread_id: thread_id ?? null };
+    histories.set(laneOf(lane), await device.historyAll(lane));
+  }
+  return histories;
+}
