@@ -7,9 +7,9 @@ import { say } from './step.mjs';
 
 /** In the order of `npm test`. Those in one run share workers; what starts processes and servers runs one file at a time. */
 const runs = [
-  { layers: ['unit', 'contract', 'flow'], args: [] },
-  { layers: ['system'], args: ['--runInBand'] },
-  { layers: ['browser'], args: ['--runInBand'] },
+  { layers: ['unit', 'contract', 'flow'], args: ['--testTimeout=30000'] },
+  { layers: ['system'], args: ['--runInBand', '--testTimeout=120000'] },
+  { layers: ['browser'], args: ['--runInBand', '--testTimeout=120000'] },
 ];
 const allLayers = runs.flatMap((run) => run.layers);
 const withServices = ['contract', 'system', 'browser'];

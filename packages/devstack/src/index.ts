@@ -3,6 +3,7 @@ export * from './commands.js';
 export * from './data-folder.js';
 export * from './node-part.js';
 export * from './obtain.js';
+export { endLeftovers, isAlive } from './pids.js';
 export * from './ports.js';
 export * from './postgres.js';
 export * from './s3.js';

@@ -53,7 +53,7 @@ export interface PostgresOptions {
   readonly password: string;
   /** Default: a free one. */
   readonly port?: number;
-  /** False for throw-away data: nothing is forced to disk. */
+  /** False for throw-away data: survives the death of the server, not that of the machine. */
   readonly durable?: boolean;
   readonly clock?: Clock;
 }
@@ -86,7 +86,7 @@ export async function startPostgres(options: PostgresOptions): Promise<Server> {
       ...set('listen_addresses', loopback),
       ...set('unix_socket_directories', ''),
       ...set('max_connections', '200'),
-      ...(durable ? [] : [...set('fsync', 'off'), ...set('synchronous_commit', 'off'), ...set('full_page_writes', 'off')]),
+      ...(durable ? [] : [...set('fsync', 'off'), ...set('full_page_writes', 'off')]),
     ],
     env: { LC_MESSAGES: 'C' },
     cwd: dirname(data),

@@ -2,6 +2,7 @@ import type { Clock } from '@iris/runtime';
 import { findProgram } from './commands.js';
 import { type Launched, type LaunchOptions, launch } from './launch.js';
 import { signalPid } from './pids.js';
+import { isFree } from './ports.js';
 
 /** A server that is not ours, as a process of its own. */
 export interface Server extends Launched {
@@ -24,6 +25,8 @@ export async function startServer(
   },
 ): Promise<Server> {
   const { name, port, url, program, args, stop_signal } = options;
+  // Whoever has it would answer in the server's place.
+  if (!(await isFree(port))) throw new Error(`${name}: port ${port} is taken`);
   const launched = await launch({ ...options, command: endingWithUs([program, ...args], stop_signal) });
   return { ...launched, name, port, url, kill: (signal) => signalPid(launched.pid, signal) };
 }
