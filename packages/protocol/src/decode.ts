@@ -1,7 +1,8 @@
 import type { Validator } from 'typebox/compile';
 import type { ErrorCode } from './errors.js';
 import type { AgentUpFrame, RequestId, UpFrame } from './frame.js';
-import { type AgentUpType, type FrameRow, frameTable, type PayloadRow, protocolVersion, type UpRow } from './frame-table.js';
+import type { FrameRow, PayloadRow, UpRow } from './frame-row.js';
+import { type AgentUpType, frameTable, protocolVersion } from './frame-table.js';
 import { deviceCaps } from './frames/connection.js';
 import { limits } from './limits.js';
 import { rowFault, validatorOf } from './payload-fault.js';

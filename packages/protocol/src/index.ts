@@ -4,6 +4,7 @@ export * from './durable.js';
 export * from './encode.js';
 export * from './errors.js';
 export * from './frame.js';
+export * from './frame-row.js';
 export * from './frame-table.js';
 export { type DeviceCaps, deviceCaps } from './frames/connection.js';
 export * from './ids.js';

@@ -1,7 +1,8 @@
 import type { TSchema } from 'typebox';
 import { Compile, type Validator } from 'typebox/compile';
 import { firstFault } from './first-fault.js';
-import { type FrameSide, type PayloadRow, rowOf } from './frame-table.js';
+import type { FrameSide, PayloadRow } from './frame-row.js';
+import { rowOf } from './frame-table.js';
 
 /** Compiled once per schema, when its first frame comes: a check then costs tens of nanoseconds. */
 const compiled = new WeakMap<TSchema, Validator>();
