@@ -5,7 +5,7 @@ import { extname, join, normalize, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Folder of the built page. */
-export const pageRoot = fileURLToPath(new URL('../../dist/page', import.meta.url));
+const pageRoot = fileURLToPath(new URL('../../dist/page', import.meta.url));
 
 const types: ReadonlyMap<string, string> = new Map([
   ['.html', 'text/html; charset=utf-8'],
@@ -27,14 +27,20 @@ const headers = {
 /**
  * Serve the web client.
  * @param options.port 0 for a free one
+ * @param options.root folder of the built page; for tests
  * @throws when the page has not been built, or the port is taken
  */
-export async function startWeb(options: { host: string; port: number }): Promise<{ readonly port: number; close(): Promise<void> }> {
-  if (!existsSync(join(pageRoot, 'index.html'))) throw new Error('the web client is not built: npm run build');
+export async function startWeb(options: {
+  host: string;
+  port: number;
+  root?: string;
+}): Promise<{ readonly port: number; close(): Promise<void> }> {
+  const { root = pageRoot } = options;
+  if (!existsSync(join(root, 'index.html'))) throw new Error('the web client is not built: npm run build');
   const server = createServer((request, response) => {
-    const path = normalize(decodeURIComponent(new URL(request.url ?? '/', 'http://page').pathname));
-    const file = join(pageRoot, path === sep ? 'index.html' : path);
-    if (!file.startsWith(pageRoot + sep) || !existsSync(file) || !statSync(file).isFile()) {
+    const path = pathOf(request.url ?? '/');
+    const file = join(root, path === sep ? 'index.html' : path);
+    if (path === '' || !file.startsWith(root + sep) || !existsSync(file) || !statSync(file).isFile()) {
       response.writeHead(404, { 'content-type': 'text/plain' }).end('not found\n');
       return;
     }
@@ -60,6 +66,17 @@ export async function startWeb(options: { host: string; port: number }): Promise
         server.closeAllConnections();
       }),
   };
+}
+
+/** The path that a request names; empty when it cannot be read as one. */
+function pathOf(url: string): string {
+  try {
+    const path = decodeURIComponent(new URL(url, 'http://page').pathname);
+    // The file system takes no name with a zero in it.
+    return path.includes('\0') ? '' : normalize(path);
+  } catch {
+    return '';
+  }
 }
 
 /** The link that opens the page in a conversation. The token stands behind `#`, which browsers send to nobody. */
