@@ -18,7 +18,7 @@ beforeEach(async () => {
   store = memoryStore();
   heard = [];
   hub.connect().subscribe(subjects.control, (data) => heard.push(JSON.parse(Buffer.from(data).toString()) as Control));
-  api = await buildApi({ store, bus: hub.connect(), clock, random: seededRandom(7), log: silentLog }, { admin_token });
+  api = await buildApi({ store, bus: hub.connect(), clock, random: seededRandom(7), log: silentLog }, { ...defaultQuotas, admin_token });
   url = await api.listen({ port: 0, host: '127.0.0.1' });
 });
 afterEach(() => api.close());

@@ -1,11 +1,12 @@
 import swagger from '@fastify/swagger';
-import { type ErrorCode, RequestError } from '@iris/protocol';
+import { type ErrorCode, Quotas, RequestError } from '@iris/protocol';
 import type { Log } from '@iris/runtime';
 import fastify, { type FastifyError, type FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { sameToken } from './admin-token.js';
 import { announcer } from './announce.js';
+import type { ControlConfig } from './config.js';
 import { type Api, type ControlDeps, routing } from './control.js';
 import { deviceRoutes } from './routes/devices.js';
 import { tenantRoutes } from './routes/tenants.js';
@@ -25,7 +26,7 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
  * The admin API. Everything under `/v1` wants `Authorization: Bearer <admin_token>`; `/healthz`, `/readyz` and `/openapi.json`
  * do not. Refusals are `{error: {code, message}}` with the six codes of the wire protocol.
  */
-export async function buildApi(deps: ControlDeps, config: { readonly admin_token: string }): Promise<Api> {
+export async function buildApi(deps: ControlDeps, config: ControlConfig): Promise<Api> {
   const { store, bus, log } = deps;
   const api: Api = fastify({ bodyLimit: 64 * 1024, routerOptions: { maxParamLength: 256 } });
   const announce = announcer({ bus, log });
@@ -82,7 +83,8 @@ export async function buildApi(deps: ControlDeps, config: { readonly admin_token
   });
   api.get('/openapi.json', hidden, async (_request, reply) => reply.send(api.swagger()));
 
-  const routes = routing(deps, announce);
+  const quotas = Object.fromEntries(Object.keys(Quotas.properties).map((name) => [name, config[name as keyof Quotas]])) as Quotas;
+  const routes = routing(deps, quotas, announce);
   tenantRoutes(api, routes);
   tokenRoutes(api, routes);
   deviceRoutes(api, routes);

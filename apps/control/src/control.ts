@@ -1,5 +1,5 @@
 import type { Bus } from '@iris/bus';
-import { notFound, type TenantId } from '@iris/protocol';
+import { notFound, type Quotas, type TenantId } from '@iris/protocol';
 import type { Clock, Log, Random } from '@iris/runtime';
 import type { Store, TenantRow } from '@iris/store';
 import type {
@@ -24,6 +24,8 @@ export interface ControlDeps {
 /** What the routes work with. */
 export interface Routing extends ControlDeps {
   readonly announcer: Announcer;
+  /** Of tenants that have none of their own. */
+  readonly quotas: Quotas;
   /** A token's secret: 32 random bytes, so that its plain SHA-256 is as safe as a slow hash of a password. */
   secret(): string;
   /** @throws RequestError `not_found` */
@@ -32,11 +34,12 @@ export interface Routing extends ControlDeps {
   audit(tenant_id: TenantId, action: string, subject: string): Promise<void>;
 }
 
-export function routing(deps: ControlDeps, announcer: Announcer): Routing {
+export function routing(deps: ControlDeps, quotas: Quotas, announcer: Announcer): Routing {
   const { store, clock } = deps;
   return {
     ...deps,
     announcer,
+    quotas,
     secret: () => Buffer.from(deps.random.bytes(32)).toString('base64url'),
     async tenant(tenant_id) {
       const row = await store.tenants.get(tenant_id as TenantId);

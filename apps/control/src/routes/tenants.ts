@@ -1,21 +1,11 @@
-import {
-  type AgentId,
-  cleanText,
-  defaultQuotas,
-  firstCodePoints,
-  limits,
-  makeToken,
-  type TenantId,
-  type TokenId,
-  unsupported,
-} from '@iris/protocol';
+import { type AgentId, cleanText, firstCodePoints, limits, makeToken, type TenantId, type TokenId, unsupported } from '@iris/protocol';
 import { randomId } from '@iris/runtime';
 import { type TenantRow, tokenHash } from '@iris/store';
 import type { Api, Routing } from '../control.js';
 import { NewTenant, PageQuery, SomeQuotas, Tenant, TenantCreated, TenantPage, TenantParams } from '../schemas.js';
 
 /** `/v1/tenants`: make, look at, limit. */
-export function tenantRoutes(api: Api, { store, clock, random, secret, announcer, tenant, audit }: Routing): void {
+export function tenantRoutes(api: Api, { store, clock, random, secret, announcer, quotas: defaults, tenant, audit }: Routing): void {
   const tags = ['tenants'];
 
   api.post(
@@ -73,6 +63,13 @@ export function tenantRoutes(api: Api, { store, clock, random, secret, announcer
     },
   );
 
+  const shown = ({ tenant_id, name, state, quotas, created_at }: TenantRow) => ({
+    tenant_id,
+    name,
+    state,
+    quotas: { ...defaults, ...quotas },
+    created_at,
+  });
   const tokenId = () => `tk_${randomId(random, 12)}` as TokenId;
 }
 
@@ -83,11 +80,3 @@ function nameOf(given: string): string {
   if (firstCodePoints(name, limits.name_code_points) !== name) throw unsupported(`name: more than ${limits.name_code_points} characters`);
   return name;
 }
-
-const shown = ({ tenant_id, name, state, quotas, created_at }: TenantRow) => ({
-  tenant_id,
-  name,
-  state,
-  quotas: { ...defaultQuotas, ...quotas },
-  created_at,
-});
