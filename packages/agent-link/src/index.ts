@@ -1,1 +1,11 @@
-export {};
+export { runAgent } from './agent.js';
+export type { Agent, AgentOptions, DeletedAnswer, DeletedMessages, LinkStatus } from './agent-options.js';
+export type { Clock, Timer } from './clock.js';
+export { fileSpool } from './file-spool.js';
+export type { LinkEnd } from './link.js';
+export type { Log } from './log.js';
+export { LinkError } from './requests.js';
+export type { Connect, LinkSocket, LinkSocketEvents } from './socket.js';
+export { memorySpool, type Spool, type SpoolRecord, type SpoolState } from './spool.js';
+export * from './types.js';
+export { wsConnect } from './ws-connect.js';

@@ -1,0 +1,192 @@
+import {
+  closeSync,
+  existsSync,
+  fdatasync,
+  fsync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  appendFile as plainAppendFile,
+  readFileSync,
+  renameSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type Random, randomId } from './ids.js';
+import type { Log } from './log.js';
+import { applyRecord, emptyState, headOf, type Spool, type SpoolHead, type SpoolRecord, type SpoolState, stateOf } from './spool.js';
+
+const appendFile = promisify(plainAppendFile) as unknown as (fd: number, data: string) => Promise<void>;
+const dataSync = promisify(fdatasync);
+const fullSync = promisify(fsync);
+
+export interface FileSpoolOptions {
+  readonly random: Random;
+  readonly log: Log;
+  /** Bytes the file may grow to before it is written anew with what still matters. */
+  readonly compact_bytes?: number;
+}
+
+/** Folders that this process has open. */
+const open = new Set<string>();
+
+/**
+ * A spool in a folder of its own: one append-only file of JSON lines, flushed to the disk before what it holds is sent.
+ * Opens synchronously, once, when the agent starts.
+ * @throws Error when another live process has the folder
+ */
+export function fileSpool(dir: string, options: FileSpoolOptions): Spool {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const unlock = lock(dir);
+  const path = join(dir, 'spool.jsonl');
+  const fresh = join(dir, 'spool.new');
+  const least = options.compact_bytes ?? 1024 * 1024;
+  let { state, size } = read(path, options);
+  let fd = openSync(path, 'a', 0o600);
+  let limit = Math.max(least, 2 * size);
+  let torn = false;
+
+  const append = async (records: readonly SpoolRecord[]): Promise<void> => {
+    const text = lines(records);
+    if (size + text.length > limit) return compact();
+    // What a failed write left behind must not stand between good lines.
+    if (torn) ftruncateSync(fd, size);
+    torn = true;
+    await appendFile(fd, text);
+    if (records.some((record) => record.k !== 'ack')) await dataSync(fd);
+    torn = false;
+    size += Buffer.byteLength(text);
+  };
+
+  /** The state includes the records that are to be appended: the new file stands for both. */
+  const compact = async (): Promise<void> => {
+    const text = snapshot(state);
+    await writeFile(fresh, text, { mode: 0o600, flush: true });
+    await rename(fresh, path);
+    await syncFolder(dir);
+    closeSync(fd);
+    fd = openSync(path, 'a', 0o600);
+    size = Buffer.byteLength(text);
+    limit = Math.max(least, 2 * size);
+    torn = false;
+  };
+
+  let last: Promise<void> = Promise.resolve();
+  return {
+    state,
+    append(records) {
+      last = append(records);
+      return last;
+    },
+    async close() {
+      await last.catch(() => {});
+      closeSync(fd);
+      unlock();
+    },
+  };
+}
+
+const lines = (records: readonly (SpoolRecord | SpoolHead)[]): string => records.map((record) => `${JSON.stringify(record)}\n`).join('');
+const snapshot = (state: SpoolState): string => lines([headOf(state), ...state.unacked.map((f) => ({ k: 'out', f }) as const)]);
+
+/** The file's state. A torn last line was never acted upon and is cut off; a file that makes no sense is put aside and a new installation begun. */
+function read(path: string, { random, log }: FileSpoolOptions): { state: SpoolState; size: number } {
+  if (existsSync(path)) {
+    const whole = readFileSync(path);
+    const size = whole.lastIndexOf(10) + 1;
+    try {
+      const state = replay(whole.subarray(0, size).toString('utf8'));
+      if (state) {
+        if (size < whole.length) {
+          const fd = openSync(path, 'r+');
+          ftruncateSync(fd, size);
+          closeSync(fd);
+        }
+        return { state, size };
+      }
+    } catch (error) {
+      log.error('agent_link.spool_damaged', { error, kept_as: `${path}.damaged` });
+      renameSync(path, `${path}.damaged`);
+    }
+  }
+  const state = emptyState(`in_${randomId(random, 20)}`);
+  const text = snapshot(state);
+  const fd = openSync(path, 'w', 0o600);
+  writeSync(fd, text);
+  fsyncSync(fd);
+  closeSync(fd);
+  return { state, size: text.length };
+}
+
+function replay(text: string): SpoolState | undefined {
+  let state: SpoolState | undefined;
+  for (const line of text.split('\n')) {
+    if (line === '') continue;
+    const record = JSON.parse(line) as SpoolRecord | SpoolHead;
+    if (record.k === 'head') {
+      if (record.v !== 1) throw new Error(`spool format ${String(record.v)} is not known here`);
+      state = stateOf(record);
+    } else if (state) applyRecord(state, record);
+    else throw new Error('the spool has no head');
+  }
+  return state;
+}
+
+async function syncFolder(dir: string): Promise<void> {
+  const fd = openSync(dir, 'r');
+  try {
+    await fullSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Two processes with one spool would give two frames the same `seq`. A dead owner's lock is taken over. */
+function lock(dir: string): () => void {
+  if (open.has(dir)) throw new Error(`the spool ${dir} is already open in this process`);
+  const path = join(dir, 'lock');
+  const mine = `${process.pid}\n`;
+  for (;;) {
+    try {
+      const fd = openSync(path, 'wx', 0o600);
+      writeSync(fd, mine);
+      closeSync(fd);
+      break;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+    }
+    const owner = ownerOf(path);
+    if (owner !== undefined && owner !== process.pid && alive(owner)) throw new Error(`the spool ${dir} is in use by process ${owner}`);
+    try {
+      unlinkSync(path);
+    } catch {}
+  }
+  open.add(dir);
+  return () => {
+    open.delete(dir);
+    try {
+      unlinkSync(path);
+    } catch {}
+  };
+}
+
+function ownerOf(path: string): number | undefined {
+  try {
+    return Number.parseInt(readFileSync(path, 'utf8'), 10) || undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function alive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
