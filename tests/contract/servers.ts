@@ -29,7 +29,7 @@ export interface Restartable {
   end(): Promise<void>;
 }
 
-async function restartable(name: string, begin: (run_dir: string, port: number) => Promise<Server>): Promise<Restartable> {
+export async function restartable(name: string, begin: (run_dir: string, port: number) => Promise<Server>): Promise<Restartable> {
   const { dir, remove } = scratch(name);
   const port = await freePort();
   let server: Server | undefined = await begin(dir, port);

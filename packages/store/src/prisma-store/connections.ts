@@ -49,13 +49,16 @@ export function connections({ url, poolSize, clock, log }: { url: string; poolSi
   });
   const idle = new Set<pg.PoolClient>();
   pool.on('acquire', (client) => idle.delete(client));
-  pool.on('release', (_error, client) => idle.add(client));
   pool.on('remove', (client) => idle.delete(client));
+  pool.on('release', (error, client) => {
+    if (!error) idle.add(client);
+  });
   // A connection that dies while idle is dropped by the pool; without a listener it would end the process.
   pool.on('error', (error) => log.warn('store.connection_lost', { reason: error.message }));
 
   const discardIdle = (): void => {
-    for (const client of [...idle]) (client as unknown as pg.Client).connection.stream.destroy();
+    // The pool drops an idle connection that reports an error, at once, so that nobody gets it any more.
+    for (const client of [...idle]) client.emit('error', new Error('given up'));
   };
 
   /** Connections on which something failed that was not the statement's own fault. */
@@ -69,8 +72,8 @@ export function connections({ url, poolSize, clock, log }: { url: string; poolSi
       if (!isStatementError(error)) {
         broken.add(client);
         log.warn('store.connection_dropped', { reason: error instanceof Error ? error.message : String(error), code: sqlState(error) });
-        // The others are connected to the same server, which is leaving or may no longer be written to.
-        if (isServerLeaving(error)) discardIdle();
+        // The others are connected to the same server, which is gone, leaving, or may no longer be written to. Unless it is only slow.
+        if (!isTimeout(error)) discardIdle();
       }
       throw error;
     }
@@ -121,6 +124,9 @@ export const sqlState = (error: unknown): string | undefined => (error instanceo
 
 export const foreignKeyViolation = '23503';
 export const uniqueViolation = '23505';
+
+/** The driver's own: the server said nothing in time. */
+const isTimeout = (error: unknown): boolean => error instanceof Error && error.message === 'Query read timeout';
 
 const isServerLeaving = (error: unknown): boolean => /^(25006|57P0[1-5])$/.test(sqlState(error) ?? '');
 
