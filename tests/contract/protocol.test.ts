@@ -2,7 +2,19 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Parser } from '@asyncapi/parser';
-import { type DownFrame, decode, decodeAgent, encode, frameTypes, payloadFault, rowOf, splice, type UpFrame } from '@iris/protocol';
+import {
+  closeCodes,
+  type DownFrame,
+  decode,
+  decodeAgent,
+  encode,
+  errorCodes,
+  frameTypes,
+  payloadFault,
+  rowOf,
+  splice,
+  type UpFrame,
+} from '@iris/protocol';
 import { asyncApi, frameName, jsonSchema, parseRules, plain, saidBy, sideNames, sides } from '@iris/protocol/documents';
 import { describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
@@ -50,6 +62,59 @@ describe('the frame table, the rules and the fixtures name each other', () => {
       expect([id, Number(n)]).toEqual([id, (counts.get(family!) ?? 0) + 1]);
       counts.set(family!, Number(n));
     }
+  });
+  test('OUT1, OUT3, OUT5, OUT6, LNK8, LNK9, LNK10: the classes that the rules list are the classes of the table', () => {
+    /** Names in backticks of a rule; `picker.*` stands for every type that begins so and that `from` has. */
+    const listed = (id: string, from: readonly string[]): Set<string> => {
+      const names = [...rules.find((rule) => rule.id === id)!.text.matchAll(/`([a-z._*]+)`/g)].map(([, name]) => name!);
+      return new Set(names.flatMap((name) => (name.endsWith('.*') ? from.filter((type) => type.startsWith(name.slice(0, -1))) : [name])));
+    };
+    const down = (...classes: string[]) => saidBy('down').flatMap(({ type, frame }) => (classes.includes(frame.down!.class) ? [type] : []));
+    const link = (side: 'agent_up' | 'agent_down', durable: boolean) =>
+      saidBy(side).flatMap(({ type, frame }) => (frame[side]!.durable === durable ? [type] : []));
+    expect(listed('OUT1', down('durable'))).toEqual(new Set(down('durable')));
+    expect(listed('OUT3', [])).toEqual(new Set(down('coalesced')));
+    // A read receipt is durable for the other devices, and live for the sender.
+    expect(listed('OUT5', [])).toEqual(new Set([...down('live'), 'read.receipt']));
+    const acksAndEnds = down('response').filter((type) => !type.startsWith('media.') || /\.(ack|end)$/.test(type));
+    expect(listed('OUT6', acksAndEnds)).toEqual(new Set(down('response')));
+    expect(listed('LNK8', link('agent_down', true))).toEqual(new Set(link('agent_down', true)));
+    expect(listed('LNK9', link('agent_up', true))).toEqual(new Set(link('agent_up', true)));
+    for (const type of listed('LNK10', []))
+      if (type !== 'seq') expect([type, link('agent_up', false).includes(type)]).toEqual([type, true]);
+  });
+  test('CLS1, CLS2, CLS3, CLS4, CLS5, CLS6, CLS7, CLS8, CLS9, CLS10: the close codes that the rules list are those of the code', () => {
+    const listed = rules.flatMap(({ id, text }) => (id.startsWith('CLS') ? [Number(/^\d{4}/.exec(text)![0])] : []));
+    expect(listed.sort()).toEqual(Object.values(closeCodes).sort());
+  });
+  test('ERR2: six codes, and no others', () => {
+    const listed = [...rules.find(({ id }) => id === 'ERR2')!.text.matchAll(/`([a-z_]+)`/g)].map(([, code]) => code);
+    expect(listed).toEqual([...errorCodes]);
+    for (const code of errorCodes) expect(payloadFault('down', 'error', { code, message: 'x' })).toBeUndefined();
+    expect(payloadFault('down', 'error', { code: 'forbidden', message: 'x' })).toMatch(/^code:/);
+  });
+  test('PSH2: worth a push are finals, notifications and pickers, and nothing else', () => {
+    const pushed = saidBy('down').flatMap(({ type, frame }) => (frame.down!.push === undefined ? [] : [type]));
+    const pickers = ['model', 'choice', 'clarify', 'approval', 'confirm'].map((kind) => `picker.${kind}`);
+    expect(pushed.sort()).toEqual(['message', 'message.stop', 'notification', ...pickers].sort());
+  });
+  test('PIC1, PIC3, PIC4, PIC5, PIC6: pickers carry what each kind needs, and may carry more', () => {
+    const whole = (kind: string) => fixtures.get(`device-down.picker.${kind}`)!.payload;
+    const without = (kind: string, ...names: string[]) =>
+      Object.fromEntries(Object.entries(whole(kind)).filter(([name]) => !names.includes(name)));
+    const fault = (kind: string, payload: unknown) => payloadFault('down', `picker.${kind}`, payload);
+    for (const kind of ['model', 'choice', 'clarify', 'approval', 'confirm']) {
+      expect(fault(kind, { ...whole(kind), title: 'T', body: 'B', expires_at: 1, more: { of: 'it' } })).toBeUndefined();
+      expect(fault(kind, without(kind, 'title', 'body', 'expires_at'))).toBeUndefined();
+      expect(fault(kind, without(kind, 'picker_id'))).toBe('picker_id: missing');
+      expect(fault(kind, { ...whole(kind), expires_at: 'soon' })).toMatch(/^expires_at:/);
+    }
+    for (const kind of ['choice', 'approval', 'confirm']) {
+      expect(fault(kind, without(kind, 'choices'))).toBe('choices: missing');
+      expect(fault(kind, { ...whole(kind), choices: [{ value: 'x' }] })).toBe('choices[0].label: missing');
+    }
+    expect(fault('clarify', without('clarify', 'choices', 'allow_text', 'multi'))).toBeUndefined();
+    expect(fault('model', without('model', 'providers'))).toBe('providers: missing');
   });
   test('one fixture per type and side, and no other', () => {
     expect([...fixtures.keys()].sort()).toEqual(said.map(({ name }) => name).sort());
@@ -121,18 +186,17 @@ describe('JSON Schema', () => {
 
 test('AsyncAPI: a real parser accepts the document, and finds fault with a broken one', async () => {
   const parser = new Parser();
-  const document = asyncApi({ fixtures, rules });
-  const severe = async (source: unknown) => (await parser.parse(JSON.stringify(source))).diagnostics.filter((one) => one.severity === 0);
-  expect(await severe(document)).toEqual([]);
-  expect(await severe({ ...document, channels: { devices: { address: 5 } } })).not.toEqual([]);
-  const parsed = (await parser.parse(JSON.stringify(document))).document!;
-  expect(parsed.operations().all()).toHaveLength(said.length);
-  expect(
-    parsed
-      .channels()
-      .all()
-      .map((one) => one.address()),
-  ).toEqual(['/ws', '/agent']);
+  const parse = async (source: unknown) => {
+    const { document, diagnostics } = await parser.parse(JSON.stringify(source));
+    return { document, errors: diagnostics.filter((one) => one.severity === 0) };
+  };
+  const { document, errors } = await parse(asyncApi({ fixtures, rules }));
+  expect(errors).toEqual([]);
+  expect(document!.operations().all()).toHaveLength(said.length);
+  const channels = document!.channels().all();
+  expect(channels.map((one) => one.address())).toEqual(['/ws', '/agent']);
+  const broken = { asyncapi: '3.0.0', info: { title: 'x', version: '1' }, channels: { devices: { address: 5 } } };
+  expect((await parse(broken)).errors).not.toEqual([]);
 }, 60_000);
 
 /** Replaces (or, without a value, removes) the n-th place of a JSON value, counted through its objects and arrays. */

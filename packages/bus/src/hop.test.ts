@@ -4,9 +4,9 @@ import { batchBytes, pack, packBatches, type ToEdge, type ToSession, unpack } fr
 
 type HopRecord = ToSession | ToEdge;
 
-const id = fc.string({ minLength: 0, maxLength: 150, unit: 'grapheme' });
+const id = fc.string({ minLength: 0, maxLength: 150, unit: 'grapheme', size: 'medium' });
 const whole = fc.oneof(fc.nat(), fc.maxSafeNat());
-const body = fc.uint8Array({ maxLength: 2_000 });
+const body = fc.uint8Array({ maxLength: 2_000, size: 'medium' });
 const connection = { connection_id: id };
 const peer = fc.constantFrom('device' as const, 'agent' as const);
 const shapes = [
@@ -70,7 +70,7 @@ const shapes = [
   fc.record({ kind: fc.constant('agent'), ...connection, body }),
 ];
 // The ids are branded strings, which a generator cannot know.
-const records = fc.array(fc.oneof(...shapes), { maxLength: 20 }) as unknown as fc.Arbitrary<HopRecord[]>;
+const records = fc.array(fc.oneof(...shapes), { maxLength: 20, size: 'max' }) as unknown as fc.Arbitrary<HopRecord[]>;
 /** `fc.record` makes objects without a prototype in some runs; equality here is of fields alone. */
 const plain = (record: HopRecord) => ({ ...record });
 

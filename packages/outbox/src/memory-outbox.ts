@@ -84,7 +84,7 @@ export function memoryOutbox({
         return call('heads', () => asked.map((tenant_id) => seenOf(tenant_id).sequence?.head ?? 0));
       },
       forget: (tenant_id, what) => call('forget', () => rules.forget(seenOf(tenant_id), what)),
-      trim: (tenant_id, keep) => call('trim', () => rules.trim(seenOf(tenant_id), keep)),
+      trim: (tenant_id, keep) => call('trim', () => rules.trim(seenOf(tenant_id), clock.now(), keep)),
       register: (tenant_id, device) => call('register', () => rules.register(tenantOf(tenant_id), run, clock.now() + lease_ms, device)),
       unregister: (tenant_id, device) => call('unregister', () => rules.unregister(seenOf(tenant_id), device)),
       refresh(edge_id, held) {

@@ -214,7 +214,8 @@ export function forget(tenant: Tenant, what: { message_ids: readonly string[] } 
   return gone.length;
 }
 
-export function trim(tenant: Tenant, keep: { max_frames: number; before_ms: number }): Cursor {
+export function trim(tenant: Tenant, now: number, keep: { max_frames: number; before_ms: number }): Cursor {
+  for (const [device_id, live] of tenant.live) if (live.until <= now) release(tenant, device_id);
   const { sequence } = tenant;
   if (sequence === undefined) return 0;
   raiseFloor(tenant, sequence.head - keep.max_frames);
@@ -287,12 +288,11 @@ export function confirm(tenant: Tenant, device_id: DeviceId, cursor: Cursor): vo
 }
 
 export function devices(tenant: Tenant, now: number) {
-  return [...new Set([...tenant.marks.keys(), ...tenant.live.keys()])].map((device_id) => {
+  return [...new Set([...tenant.marks.keys(), ...tenant.live.keys()])].flatMap((device_id) => {
+    const watermark = tenant.marks.get(device_id);
     const live = tenant.live.get(device_id);
-    return {
-      device_id,
-      watermark: tenant.marks.get(device_id) ?? 0,
-      ...(live === undefined || live.until <= now ? {} : { edge_id: live.edge_id, connection_id: live.connection_id }),
-    };
+    if (live !== undefined && live.until > now)
+      return [{ device_id, watermark: watermark ?? 0, edge_id: live.edge_id, connection_id: live.connection_id }];
+    return watermark === undefined ? [] : [{ device_id, watermark }];
   });
 }

@@ -12,7 +12,7 @@ export interface Outbox {
   /**
    * Give each frame the next cursor of its tenant, in order, in one atomic step per tenant; all batches in one trip.
    * A frame whose `key` was appended before, in an earlier batch or in this one, is not appended again: its first cursor is returned.
-   * A batch that is refused had no effect at all.
+   * A batch that is refused had no effect at all. The bodies must not change until this settles.
    */
   append(batches: readonly AppendBatch[]): Promise<(Appended | OutboxRefusal)[]>;
   /**

@@ -1,0 +1,18 @@
+-- Included where the log is cut; needs text and log.
+-- Take the oldest entries, up to `most`, out of log and indexes while `goes(cursor, entry)`. Returns how many went.
+local function sweep(log, ids, newest, most, goes)
+  local gone, last = 0, nil
+  while gone < most do
+    local page = redis.call('XRANGE', log, last and '(' .. last or '-', '+', 'COUNT', math.min(32, most - gone))
+    local stop = #page == 0
+    for _, entry in ipairs(page) do
+      if not goes(cursor_of(entry), entry) then stop = true break end
+      unindex(ids, newest, entry)
+      last = entry[1]
+      gone = gone + 1
+    end
+    if stop then break end
+  end
+  if last then redis.call('XTRIM', log, 'MINID', '=', text(tonumber(string.match(last, '^%d+')) + 1)) end
+  return gone
+end

@@ -1,0 +1,127 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { migrate } from '@iris/store';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { databaseForTests } from './postgres-servers.js';
+
+const folder = join(import.meta.dirname, '../../packages/store');
+const schema = join(folder, 'prisma/schema.prisma');
+
+describe('migrations', () => {
+  let database: { url: string; end(): Promise<void> };
+  const scratch = mkdtempSync(join(tmpdir(), 'iris-schema-'));
+  const prisma = (...args: string[]) => {
+    const env = { ...process.env, DATABASE_URL: database.url };
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(folder, 'scripts/prisma.mjs'), ...args], {
+      env,
+      encoding: 'utf8',
+    });
+    return { status, output: `${stdout}${stderr}` };
+  };
+  const withClient = async <T>(use: (client: pg.Client) => Promise<T>): Promise<T> => {
+    const client = new pg.Client({ connectionString: database.url });
+    await client.connect();
+    return use(client).finally(() => client.end());
+  };
+
+  beforeAll(async () => {
+    database = await databaseForTests();
+  }, 120_000);
+  afterAll(async () => {
+    rmSync(scratch, { recursive: true, force: true });
+    await database?.end();
+  }, 30_000);
+
+  test('an empty database gets all of them; many callers at once apply each once; a second time there is nothing to do', async () => {
+    const results = await Promise.all([migrate(database.url), migrate(database.url), migrate(database.url)]);
+    expect(results.flat()).toEqual(['0001_tables']);
+    expect(await migrate(database.url)).toEqual([]);
+    const { rows } = await withClient((client) => client.query('select migration_name, finished_at from _prisma_migrations'));
+    expect(rows).toEqual([{ migration_name: '0001_tables', finished_at: expect.any(Date) }]);
+  }, 60_000);
+
+  test('a database that is not there is made', async () => {
+    const address = new URL(database.url);
+    address.pathname += '_new';
+    expect((await Promise.all([migrate(address.href), migrate(address.href)])).flat()).toEqual(['0001_tables']);
+    await withClient((client) => client.query(`drop database ${address.pathname.slice(1)} with (force)`));
+  }, 60_000);
+
+  test('the migrations make exactly what the schema says', () => {
+    const drift = prisma('migrate', 'diff', '--from-migrations', 'prisma/migrations', '--to-schema', schema, '--exit-code');
+    expect(drift).toMatchObject({ status: 0 });
+    expect(prisma('migrate', 'diff', '--from-config-datasource', '--to-schema', schema, '--exit-code')).toMatchObject({ status: 0 });
+  }, 60_000);
+
+  test('and the comparison notices a column, an index and a key that differ', () => {
+    const source = readFileSync(schema, 'utf8');
+    const changes: [string, string][] = [
+      ['  client_ref      String?\n', '  client_ref      String?\n  forgotten       String?\n'],
+      ['  @@index([tenant_id, chat_id, thread_id, cursor, seq])\n', ''],
+      ['onDelete: Cascade, onUpdate: NoAction)\n  files ', 'onDelete: Restrict, onUpdate: NoAction)\n  files '],
+    ];
+    for (const [from, to] of changes) {
+      expect(source.split(from)).toHaveLength(2);
+      const other = join(scratch, 'schema.prisma');
+      writeFileSync(other, source.replace(from, to));
+      expect(prisma('migrate', 'diff', '--from-config-datasource', '--to-schema', other, '--exit-code').status).toBe(2);
+    }
+  }, 120_000);
+
+  test('prisma’s own view of the database is the same', () => {
+    expect(prisma('migrate', 'status')).toMatchObject({ status: 0, output: expect.stringContaining('up to date') });
+    const unreachable = spawnSync(process.execPath, [join(folder, 'scripts/prisma.mjs'), 'migrate', 'status'], {
+      env: { ...process.env, DATABASE_URL: 'postgresql://iris@127.0.0.1:1/x' },
+      encoding: 'utf8',
+    });
+    expect(unreachable.status).toBe(1);
+    expect(unreachable.stderr).toContain('P1001');
+  }, 60_000);
+
+  test('messages lie in 16 partitions, each tenant’s in one', async () => {
+    const { rows } = await withClient((client) =>
+      client.query(`select count(*)::int as n from pg_inherits where inhparent = 'message'::regclass`),
+    );
+    expect(rows).toEqual([{ n: 16 }]);
+  });
+
+  test('the page before a message, the owed, and a lane’s next turn are found by index', async () => {
+    const plans = await withClient(async (client) => {
+      await client.query('set enable_seqscan = off');
+      const explain = async (query: string) => (await client.query(`explain ${query}`)).rows.map((row) => row['QUERY PLAN']).join('\n');
+      return {
+        page: await explain(
+          `select * from message where tenant_id = 't' and chat_id = 'c' and thread_id = '' and deleted_at is null and (cursor, seq) < (5::bigint, 1::bigint) order by cursor desc nulls first, seq desc limit 51`,
+        ),
+        owed: await explain(`select * from message where cursor is null and deleted_at is null and ts < 5 order by ts, seq limit 10`),
+        turn: await explain(
+          `select * from turn where tenant_id = 't' and chat_id = 'c' and thread_id = '' and state = 'queued' order by position limit 1`,
+        ),
+      };
+    });
+    expect(plans.page).toContain('Index Scan Backward');
+    expect(plans.page).not.toContain('Sort');
+    // One tenant, one partition.
+    expect(plans.page.match(/message_p\d\d/g)?.every((name, _, all) => name === all[0])).toBe(true);
+    expect(plans.owed).toMatch(/Index Scan using message_p\d\d_ts_idx/);
+    expect(plans.turn).toContain('turn_queued');
+  });
+
+  test('a migration that was changed after it was applied is refused', async () => {
+    const set = (checksum: string) => withClient((client) => client.query('update _prisma_migrations set checksum = $1', [checksum]));
+    const { rows } = await withClient((client) => client.query('select checksum from _prisma_migrations'));
+    await set('0'.repeat(64));
+    await expect(migrate(database.url)).rejects.toThrow('migration 0001_tables was changed after it was applied');
+    await set(rows[0].checksum);
+    expect(await migrate(database.url)).toEqual([]);
+  });
+
+  test('a migration that fails leaves nothing of itself', async () => {
+    await withClient((client) => client.query('delete from _prisma_migrations'));
+    // Its tables stand already, so its first statement fails.
+    await expect(migrate(database.url)).rejects.toThrow(/0001_tables/);
+  }, 30_000);
+});
