@@ -1,1 +1,5 @@
-export {};
+export { defaultEdgeConfig, EdgeConfig } from './config.js';
+export type { EdgeDeps } from './context.js';
+export { createEdge, type Edge, type EdgeStats } from './edge.js';
+export * from './socket.js';
+export { startUwsServer, type UwsServer, type UwsServerOptions } from './uws-server.js';

@@ -1,0 +1,111 @@
+import type { Cursor } from '@iris/protocol';
+import { answerMissed, sendAddressed, takeAwaited } from './answers.js';
+import type { CatchingUp, DeviceConnection, Member, SyncJob } from './connection.js';
+import type { EdgeContext } from './context.js';
+import { type Ephemeral, type Feed, seek } from './feed.js';
+import { replay } from './local/replay.js';
+import { close, comeBackIfUnseeded, join, leave } from './outbound.js';
+import { lostBefore } from './pages.js';
+
+/** Leave the publish group, or begin behind it: from here the connection reads from the outbox at its own pace. */
+export function fallBehind(edge: EdgeContext, connection: DeviceConnection, member: Member, at: Cursor, syncs: SyncJob[] = []): void {
+  leave(connection, member);
+  connection.state = { kind: 'catching_up', member, at, syncs, held: undefined, reading: false, stuck_since: 0 };
+  member.feed.behind.add(connection);
+  pump(edge, connection);
+}
+
+/** Go on, as far as the socket and the feed allow; whatever they wait for calls this again. */
+export function pump(edge: EdgeContext, connection: DeviceConnection) {
+  const { state } = connection;
+  if (state.kind !== 'catching_up' || state.reading) return;
+  // `drained` comes when there is room.
+  if (connection.socket.buffered() > edge.config.low_mark_bytes) return;
+  const [job] = state.syncs;
+  if (job !== undefined) return void run(edge, connection, state, () => replay(edge, connection, state, job));
+  const { feed } = state.member;
+  if (state.at === feed.last) return goLive(edge, connection, state);
+  // It has read what this edge has not been sent yet: the feed comes to where it stands and takes it along.
+  if (state.at > feed.last) return seek(edge, feed, state.at);
+  void run(edge, connection, state, () => readOn(edge, connection, state));
+}
+
+/** One page, once at a time per connection. `step` says whether it got anywhere. */
+async function run(edge: EdgeContext, connection: DeviceConnection, state: CatchingUp, step: () => Promise<boolean>): Promise<void> {
+  state.reading = true;
+  let moved = false;
+  try {
+    moved = await step();
+  } catch (error) {
+    edge.log.debug('edge.page_failed', { error });
+  }
+  state.reading = false;
+  if (connection.state !== state) return;
+  if (moved) {
+    state.stuck_since = 0;
+    pump(edge, connection);
+  } else {
+    if (state.stuck_since === 0) state.stuck_since = edge.time.tick;
+    edge.stuck.add(connection);
+  }
+}
+
+/** Each tick: those who came to nothing try again. */
+export function stuckTick(edge: EdgeContext): void {
+  for (const connection of [...edge.stuck]) {
+    edge.stuck.delete(connection);
+    pump(edge, connection);
+  }
+}
+
+async function readOn(edge: EdgeContext, connection: DeviceConnection, state: CatchingUp): Promise<boolean> {
+  const { member } = state;
+  const page = await edge.pages.read(member.feed.tenant_id, state.at);
+  if (connection.state !== state) return false;
+  if (lostBefore(page, state.at)) {
+    close(edge, connection, 'restarting', 'frames were lost; sync');
+    return false;
+  }
+  for (const entry of page.entries) {
+    if (entry.except_device_id !== undefined && entry.except_device_id === member.device_id) continue;
+    sendAddressed(connection, entry, takeAwaited(member.feed, entry.cursor, connection), member.cursors);
+  }
+  edge.meters.frames_out.add(page.entries.length, { class: 'durable' });
+  const moved = page.next > state.at;
+  state.at = Math.max(state.at, page.next);
+  answerMissed(edge, connection, state.at);
+  if (!moved) comeBackIfUnseeded(edge, connection, state, page);
+  return moved;
+}
+
+/** The feed has moved: take along who stands where it stands, wake who is behind it. */
+export function wakeBehind(edge: EdgeContext, feed: Feed): void {
+  for (const connection of feed.behind) {
+    const { state } = connection;
+    if (state.kind === 'catching_up' && !state.reading && state.at <= feed.last) pump(edge, connection);
+  }
+}
+
+/** In one tick: the last page is in the socket, the next frame comes by the group. */
+function goLive(edge: EdgeContext, connection: DeviceConnection, state: CatchingUp): void {
+  const { member, held } = state;
+  const { feed } = member;
+  connection.state = { kind: 'live', member };
+  join(connection, member);
+  for (const [key, frame] of held ?? []) {
+    const stale = (frame.message_id !== undefined && feed.ended.has(frame.message_id)) || frame.rev < (feed.revs.get(key) ?? -1);
+    if (!stale) connection.socket.send(frame.body);
+  }
+  edge.meters.frames_out.add(held?.size ?? 0, { class: 'ephemeral' });
+}
+
+const heldMax = 256;
+/** Keep an ephemeral for when the connection has caught up; of each key the newest. */
+export function holdFor(connection: DeviceConnection, frame: Ephemeral): void {
+  const { state } = connection;
+  if (state.kind !== 'catching_up') return;
+  state.held ??= new Map();
+  const key = frame.key === '' ? `\n${state.held.size}` : frame.key;
+  if (state.held.size >= heldMax && !state.held.has(key)) return;
+  state.held.set(key, { rev: frame.rev, message_id: frame.message_id, body: frame.body });
+}

@@ -1,0 +1,48 @@
+import { limits } from '@iris/protocol';
+import { type Static, Type } from 'typebox';
+
+const ms = (value: number, description: string) =>
+  Type.Integer({ default: value, minimum: 1, description: `milliseconds: ${description}` });
+const bytes = (value: number, description: string) => Type.Integer({ default: value, minimum: 1, description: `bytes: ${description}` });
+const count = (value: number, description: string) => Type.Integer({ default: value, minimum: 1, description });
+
+/** How an edge behaves. What is counted in milliseconds here is kept to a tick (250 ms). */
+export const EdgeConfig = Type.Object({
+  hello_ms: ms(limits.hello_ms, 'from opening a socket to its first frame'),
+  sockets_before_hello: count(200, 'sockets of one address that have not said hello'),
+  hello_failures_per_minute: count(10, 'failed hellos of one address a minute'),
+  hello_failures_burst: count(20, 'failed hellos of one address at once'),
+  waiting_frames: count(1_000, 'frames a device may send behind hello before it is answered'),
+  waiting_bytes: bytes(1024 * 1024, 'of such frames'),
+
+  ping_ms: ms(5_000, 'between WebSocket pings of one socket'),
+  silent_ms: ms(20_000, 'without a sign of life until a socket is dropped'),
+  push_ping_ms: ms(250, 'from a frame worth a push to the ping that asks whether it has arrived'),
+  confirm_ms: ms(1_000, 'between writes of watermarks'),
+  refresh_ms: ms(5_000, 'between saying again which devices this edge holds; well below the lease'),
+
+  accept_ms: ms(1_000, 'until a session instance has said that it has a batch'),
+  resend_ms: ms(2_000, 'without an answer until a request is sent again'),
+  in_flight_bytes: bytes(8 * 1024 * 1024, 'of unanswered requests of one device'),
+  agent_in_flight_bytes: bytes(64 * 1024 * 1024, 'of unanswered requests of one agent link; over it the link is closed'),
+
+  head_check_ms: ms(2_000, 'between looks whether a last frame was lost'),
+  waiting_repair_bytes: bytes(4 * 1024 * 1024, 'of frames of one tenant that wait for a gap to be repaired'),
+  high_mark_bytes: bytes(256 * 1024, 'in a socket buffer above which the connection reads from the outbox instead'),
+  low_mark_bytes: bytes(64 * 1024, 'in a socket buffer below which it reads the next page'),
+  hard_mark_bytes: bytes(8 * 1024 * 1024, 'in a socket buffer above which the connection is dropped'),
+  page_frames: count(100, 'frames of one page of the outbox'),
+  page_bytes: bytes(256 * 1024, 'of one page of the outbox'),
+  page_reads: count(64, 'pages that are read at once'),
+
+  update_ms: ms(100, 'between two updates of one running message'),
+  update_bytes_per_second: bytes(64 * 1024, 'a second of updates of one running message'),
+});
+export type EdgeConfig = Static<typeof EdgeConfig>;
+
+/** Every value as it is when nothing is set. */
+export const defaultEdgeConfig: EdgeConfig = Object.freeze(
+  Object.fromEntries(
+    Object.entries(EdgeConfig.properties).map(([name, schema]) => [name, (schema as unknown as { default: number }).default]),
+  ),
+) as EdgeConfig;

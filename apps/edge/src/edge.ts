@@ -1,0 +1,241 @@
+import { type Subscription, subjects } from '@iris/bus';
+import { type ConnectionId, closeCodes, type EdgeId } from '@iris/protocol';
+import { systemRandom, type Timer } from '@iris/runtime';
+import { agentClosed, agentOverdue, displaced, linksTick } from './agent/deliver.js';
+import { receiveAgent } from './agent/inbound.js';
+import { AgentLink } from './agent/link.js';
+import { pump, stuckTick } from './catch-up.js';
+import type { EdgeConfig } from './config.js';
+import { pong, pushPingTick, refresh, refreshTick, roundTick, writeMarks } from './confirm.js';
+import { DeviceConnection, type Handlers } from './connection.js';
+import type { EdgeContext, EdgeDeps, EdgeMeters } from './context.js';
+import { control, deliver } from './deliver.js';
+import { drain } from './drain.js';
+import { checkHeads } from './feed.js';
+import { forward, type InFlight } from './forward.js';
+import { greetingTick } from './hello.js';
+import { receive } from './inbound.js';
+import { closed } from './leave.js';
+import { close, refuse } from './outbound.js';
+import { pages } from './pages.js';
+import { addresses } from './rate-limit.js';
+import { seekTick } from './repair.js';
+import type { Opening, Socket, SocketEvents } from './socket.js';
+import { tick_ms, toTicks } from './ticks.js';
+
+/** Terminates device and agent sockets. Holds no truth: kill it, and its devices go on elsewhere with nothing lost. */
+export interface Edge {
+  readonly edge_id: EdgeId;
+  /** A socket has opened. Safe to call before {@link start} and while draining. */
+  accept(socket: Socket, opening: Opening): SocketEvents;
+  /** Hear the bus. Resolves when requests of sockets can be answered as soon as a session instance is there. */
+  start(): Promise<void>;
+  /** Leaves readiness and closes all sockets in waves with 1012; `service`: tell devices `status restarting` first. */
+  drain(options: { within_ms: number; service: boolean }): Promise<void>;
+  /** Close what is left and let go of bus and timers (which the caller closes). */
+  stop(): Promise<void>;
+  /** Whether new sockets should come here. */
+  ready(): boolean;
+  stats(): EdgeStats;
+}
+
+export interface EdgeStats {
+  readonly devices: number;
+  readonly agents: number;
+  readonly greeting: number;
+  readonly catching_up: number;
+  readonly feeds: number;
+  readonly in_flight: number;
+  /** Connections that are remembered, also closed ones that wait for an answer. */
+  readonly known: number;
+}
+
+export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
+  const { bus, outbox, clock, log, edge_id } = deps;
+  const meters = metersOf(deps);
+  const time = { tick: 0 };
+  const connections: EdgeContext['connections'] = new Map();
+  const edge: EdgeContext = {
+    edge_id,
+    clock,
+    log,
+    outbox,
+    config,
+    meters,
+    time,
+    connections,
+    random: deps.random ?? systemRandom,
+    groups: deps.groups,
+    pages: pages(outbox, config),
+    addresses: addresses(config),
+    forward: forward({
+      bus,
+      clock,
+      log,
+      edge_id,
+      time,
+      config,
+      resends: meters.resends,
+      overdue: (caller, request) => overdue(edge, caller.connection_id, request),
+      displaced: (caller) => displaced(edge, caller),
+      left: (caller) => void connections.delete(caller.connection_id),
+    }),
+    feeds: new Map(),
+    seeking: new Set(),
+    stuck: new Set(),
+    confirmed: new Set(),
+    rounds: Array.from({ length: toTicks(config.ping_ms) }, () => new Set()),
+    greeting: new Set(),
+    links: new Set(),
+    good_tokens: new Set(),
+    revoked: [],
+    left_buckets: new Map(),
+    goodbyes: new Set(),
+    draining: false,
+  };
+
+  const device: Handlers<DeviceConnection> = {
+    message: (connection, data, binary) => receive(edge, connection, data, binary),
+    pong: (connection, data) => pong(edge, connection, data),
+    drained: (connection) => pump(edge, connection),
+    closed: (connection) => closed(edge, connection),
+  };
+  const agent: Handlers<AgentLink> = {
+    message: (link, data, binary) => receiveAgent(edge, link, data, binary),
+    pong(link) {
+      link.heard = time.tick;
+    },
+    drained() {},
+    closed: (link) => agentClosed(edge, link),
+  };
+
+  const tick = () => {
+    time.tick++;
+    const is = (ms: number) => time.tick % toTicks(ms) === 0;
+    edge.forward.tick();
+    greetingTick(edge);
+    seekTick(edge);
+    stuckTick(edge);
+    pushPingTick(edge, edge.feeds.values());
+    roundTick(edge);
+    refreshTick(edge);
+    linksTick(edge);
+    if (is(config.confirm_ms)) void writeMarks(edge);
+    if (is(config.head_check_ms)) void checkHeads(edge, edge.feeds.values());
+    if (is(60_000)) sweep(edge);
+  };
+
+  let timer: Timer | undefined;
+  let subscriptions: Subscription[] = [];
+  let ended: (() => void)[] = [];
+  let started = false;
+
+  const stats = (): EdgeStats => {
+    let devices = 0;
+    let catching_up = 0;
+    for (const feed of edge.feeds.values()) {
+      devices += feed.live.size + feed.behind.size;
+      catching_up += feed.behind.size;
+    }
+    return {
+      devices,
+      agents: edge.links.size,
+      greeting: edge.greeting.size,
+      catching_up,
+      feeds: edge.feeds.size,
+      in_flight: edge.forward.size,
+      known: connections.size,
+    };
+  };
+
+  return {
+    edge_id,
+    accept(socket, opening) {
+      const connection =
+        opening.path === '/agent'
+          ? new AgentLink(deps.newConnectionId(), socket, opening.address, opening.token, time.tick, agent)
+          : new DeviceConnection(deps.newConnectionId(), socket, opening.address, time.tick, device);
+      if (edge.draining) {
+        socket.close(closeCodes.restarting, 'this edge goes; connect again');
+        return connection;
+      }
+      if (!edge.addresses.enter(opening.address)) {
+        meters.limited.add(1, { what: 'socket' });
+        connection.state = { kind: 'closed' };
+        socket.close(closeCodes.full, 'too many sockets that have not said hello');
+        return connection;
+      }
+      connections.set(connection.connection_id, connection);
+      edge.greeting.add(connection);
+      return connection;
+    },
+    async start() {
+      if (started) return;
+      started = true;
+      subscriptions = [
+        bus.subscribe(subjects.edge(edge_id), (data) => deliver(edge, data)),
+        bus.subscribe(subjects.control, (data) => control(edge, data)),
+      ];
+      ended = [
+        outbox.onReconnected(() => {
+          // What registered us may be gone, and what was appended meanwhile came to nobody.
+          for (const round of edge.rounds) void refresh(edge, round);
+          void checkHeads(edge, edge.feeds.values());
+        }),
+        deps.meter.gauge('iris_edge_connections', () => stats().devices),
+        deps.meter.gauge('iris_edge_agent_links', () => edge.links.size),
+        deps.meter.gauge('iris_edge_greeting', () => edge.greeting.size),
+        deps.meter.gauge('iris_edge_catching_up', () => stats().catching_up),
+      ];
+      timer = clock.every(tick_ms, tick);
+      await bus.flush();
+    },
+    drain: (options) => drain(edge, options),
+    async stop() {
+      edge.draining = true;
+      for (const connection of [...connections.values()])
+        if (connection.state.kind !== 'closed') connection.socket.close(closeCodes.restarting, 'this edge goes; connect again');
+      await Promise.all([writeMarks(edge), ...edge.goodbyes]);
+      timer?.cancel();
+      for (const subscription of subscriptions) subscription.end();
+      for (const end of ended) end();
+      edge.forward.end();
+      // Goodbyes that gathered in this tick are on the bus before it is closed.
+      await new Promise<void>((resolve) => clock.soon(resolve));
+      started = false;
+    },
+    ready: () => started && !edge.draining && bus.connected && edge.forward.served,
+    stats,
+  };
+}
+
+/** A request was not answered by its deadline: nobody asks for it any more. */
+function overdue(edge: EdgeContext, connection_id: ConnectionId, request: InFlight) {
+  const connection = edge.connections.get(connection_id);
+  if (connection === undefined) return;
+  edge.log.warn('edge.overdue', { type: request.type, peer: connection.peer });
+  if (connection.peer === 'agent') return agentOverdue(edge, connection, request);
+  if (connection.state.kind === 'closed') return;
+  if (request.id !== undefined || request.type === 'hello') refuse(edge, connection, request.id, 'internal', 'no answer in time');
+  // Without an answer to its hello there is nothing it can do here.
+  if (request.type === 'hello') close(edge, connection, 'full', 'no session');
+}
+
+function sweep(edge: EdgeContext): void {
+  const now = edge.clock.now();
+  edge.addresses.sweep(now);
+  for (const [key, full_at] of edge.left_buckets) if (full_at <= now) edge.left_buckets.delete(key);
+}
+
+function metersOf({ meter }: EdgeDeps): EdgeMeters {
+  return {
+    frames_in: meter.counter('iris_edge_frames_in_total'),
+    frames_out: meter.counter('iris_edge_frames_out_total'),
+    errors: meter.counter('iris_edge_errors_total'),
+    closed: meter.counter('iris_edge_closed_total'),
+    limited: meter.counter('iris_edge_rate_limited_total'),
+    gaps: meter.counter('iris_edge_gaps_total'),
+    resends: meter.counter('iris_edge_resends_total'),
+    request_seconds: meter.histogram('iris_edge_request_seconds'),
+  };
+}

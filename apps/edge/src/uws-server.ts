@@ -1,0 +1,296 @@
+import uws, { type TemplatedApp, type us_listen_socket, type WebSocket } from 'uWebSockets.js';
+import { BlockList, isIP, isIPv4 } from 'node:net';
+import { limits } from '@iris/protocol';
+import { type Clock, systemClock } from '@iris/runtime';
+import type { Opening, Socket, SocketEvents, SocketGroups } from './socket.js';
+
+export interface UwsServerOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** What an `Origin` header may say; requests without one are not from browsers and pass. Default: the host that was asked for. */
+  readonly origins?: readonly string[] | 'same-host';
+  /** Addresses and networks (`10.0.0.0/8`) whose `X-Forwarded-For` is believed. */
+  readonly trusted_proxies?: readonly string[];
+  /**
+   * Bytes of one message that are read at all. Larger ones are cut off without a close code (1006), as uWebSockets.js does it; smaller
+   * ones that are too large all the same are read, thrown away and told 1009. So it stands well above the protocol's limits, and below
+   * what a stranger may make us hold.
+   */
+  readonly maxPayload?: number;
+  /** PEM files, to end TLS here. */
+  readonly tls?: { readonly cert_file: string; readonly key_file: string };
+  readonly clock?: Clock;
+}
+
+export interface UwsServer {
+  readonly port: number;
+  readonly groups: SocketGroups;
+  /** Accept no more; sockets that are open stay. */
+  stopListening(): void;
+  /** Drop everything. */
+  close(): void;
+}
+
+const agentProtocol = 'iris-agent.v1';
+/** uWebSockets.js skips a socket that has more than this waiting; the edge's own mark comes long before, and nothing may be skipped. */
+const neverSkip = 0x7fffffff;
+const drainedBelow = 16 * 1024;
+/** Up to this many bytes uWebSockets.js gathers what is published in one turn of the loop and writes it once per socket. */
+const gatheredBelow = 16 * 1024;
+
+/**
+ * Serve `/ws` and `/agent`. The edge needs the groups and this needs the edge: pass `(socket, opening) => edge.accept(socket, opening)` and
+ * make the edge from the result at once; no socket opens before the promise has been handed over.
+ * @throws when the port is taken
+ */
+export async function startUwsServer(
+  options: UwsServerOptions,
+  accept: (socket: Socket, opening: Opening) => SocketEvents,
+): Promise<UwsServer> {
+  const { host, port, origins = 'same-host', trusted_proxies = [], maxPayload = 8 * 1024 * 1024, tls, clock = systemClock } = options;
+  const proxies = networks(trusted_proxies);
+  const app = tls ? uws.SSLApp({ cert_file_name: tls.cert_file, key_file_name: tls.key_file }) : uws.App();
+  const turn = turns(clock);
+
+  for (const path of ['/ws', '/agent'] as const) {
+    app.ws<Entry>(path, {
+      compression: uws.DISABLED,
+      maxPayloadLength: maxPayload,
+      maxBackpressure: neverSkip,
+      // The edge pings, and knows who is silent.
+      idleTimeout: 0,
+      sendPingsAutomatically: false,
+      upgrade(res, req, context) {
+        const origin = req.getHeader('origin');
+        const protocols = req.getHeader('sec-websocket-protocol');
+        const offered = protocols === '' ? [] : protocols.split(',').map((one) => one.trim());
+        if (origin !== '' && !originAllowed(origin, req.getHeader('host'), origins)) return refuse(res, '403 Forbidden');
+        if (path === '/agent' && offered.length > 0 && !offered.includes(agentProtocol)) return refuse(res, '400 Bad Request');
+        const token = /^Bearer +(\S+)$/i.exec(req.getHeader('authorization'))?.[1];
+        if (token !== undefined && token.length > limits.token_length) return refuse(res, '401 Unauthorized');
+        const peer = text(res.getRemoteAddressAsText());
+        const address = clientAddress(peer, req.getHeader('x-forwarded-for'), proxies);
+        res.upgrade<Entry>(
+          { opening: { path, address, ...(token === undefined ? {} : { token }) }, socket: undefined, events: undefined },
+          req.getHeader('sec-websocket-key'),
+          path === '/agent' && offered.length > 0 ? agentProtocol : '',
+          '',
+          context,
+        );
+      },
+      open(ws) {
+        const entry = ws.getUserData();
+        entry.socket = new UwsSocket(ws, app, turn);
+        const events = accept(entry.socket, entry.opening);
+        // Closed while it was being accepted: nobody was there yet to be told.
+        if (entry.socket.isClosed) events.closed();
+        else entry.events = events;
+      },
+      message(ws, message, binary) {
+        ws.getUserData().events?.message(new Uint8Array(message), binary);
+      },
+      // A peer that pings is alive; what its ping says is its own.
+      ping(ws) {
+        ws.getUserData().events?.pong(nothing);
+      },
+      pong(ws, message) {
+        ws.getUserData().events?.pong(new Uint8Array(message));
+      },
+      drain(ws) {
+        if (ws.getBufferedAmount() <= drainedBelow) ws.getUserData().events?.drained();
+      },
+      close(ws) {
+        const entry = ws.getUserData();
+        entry.socket?.forget();
+        entry.events?.closed();
+      },
+    });
+  }
+  app.any('/*', (res) => void refuse(res, '404 Not Found'));
+
+  const listening = await listen(app, host, port);
+  let open: us_listen_socket | undefined = listening;
+  const stopListening = () => {
+    if (open !== undefined) uws.us_listen_socket_close(open);
+    open = undefined;
+  };
+  return {
+    port: uws.us_socket_local_port(listening as never),
+    groups: { publish: (group, data) => void app.publish(group, data, false) },
+    stopListening,
+    close() {
+      stopListening();
+      app.close();
+    },
+  };
+}
+
+interface Entry {
+  readonly opening: Opening;
+  socket: UwsSocket | undefined;
+  events: SocketEvents | undefined;
+}
+
+/** What happens at the end of each turn of the loop in which something was sent. */
+interface Turn {
+  number: number;
+  /** Something is sent: the turn's end will be noticed. */
+  begin(): void;
+  /** The socket has a group of its own until the turn ends. */
+  gathers(socket: UwsSocket): string;
+}
+
+function turns(clock: Clock): Turn {
+  let begun = false;
+  let serial = 0;
+  let gathering: UwsSocket[] = [];
+  const end = () => {
+    begun = false;
+    turn.number++;
+    const done = gathering;
+    gathering = [];
+    for (const socket of done) socket.endGathering();
+  };
+  const turn: Turn = {
+    number: 1,
+    begin() {
+      if (begun) return;
+      begun = true;
+      clock.soon(end);
+    },
+    gathers(socket) {
+      gathering.push(socket);
+      return `s:${++serial}`;
+    },
+  };
+  return turn;
+}
+
+/** A class for the same reason as the edge's connections: there are tens of thousands, mostly idle. */
+class UwsSocket implements Socket {
+  private ws: WebSocket<Entry> | undefined;
+  private sent = 0;
+  private own: string | undefined = undefined;
+  constructor(
+    ws: WebSocket<Entry>,
+    private readonly app: TemplatedApp,
+    private readonly turn: Turn,
+  ) {
+    this.ws = ws;
+  }
+  get isClosed(): boolean {
+    return this.ws === undefined;
+  }
+  forget(): void {
+    this.ws = undefined;
+  }
+  /**
+   * Each `send` is a system call, each `publish` of a turn goes out in one per socket. So a second frame in the same turn makes
+   * the socket a group of its own until the turn ends, and the order of all calls stays what it was.
+   */
+  send(data: Uint8Array, binary = false): void {
+    const { ws, turn } = this;
+    if (ws === undefined) return;
+    if (data.length >= gatheredBelow) return void ws.send(data, binary);
+    if (this.own === undefined) {
+      if (this.sent !== turn.number) {
+        turn.begin();
+        this.sent = turn.number;
+        return void ws.send(data, binary);
+      }
+      this.own = turn.gathers(this);
+      ws.subscribe(this.own);
+    }
+    this.app.publish(this.own, data, binary);
+  }
+  endGathering(): void {
+    if (this.own !== undefined) this.ws?.unsubscribe(this.own);
+    this.own = undefined;
+  }
+  ping(data: Uint8Array): void {
+    this.ws?.ping(data);
+  }
+  close(code: number, reason: string): void {
+    this.ws?.end(code, reason);
+  }
+  terminate(): void {
+    this.ws?.close();
+  }
+  buffered(): number {
+    return this.ws?.getBufferedAmount() ?? 0;
+  }
+  join(group: string): void {
+    this.ws?.subscribe(group);
+  }
+  leave(group: string): void {
+    this.ws?.unsubscribe(group);
+  }
+  publish(group: string, data: Uint8Array): void {
+    // One that is no member cannot publish by itself, and there is nobody to leave out.
+    if (this.ws?.isSubscribed(group)) this.ws.publish(group, data, false);
+    else this.app.publish(group, data, false);
+  }
+}
+
+const nothing = new Uint8Array();
+const text = (data: ArrayBuffer): string => Buffer.from(data).toString();
+
+function refuse(res: uws.HttpResponse, status: string) {
+  res.cork(() => res.writeStatus(status).end(status.slice(4), true));
+}
+
+/** The address only this process may have: two that share one would share its sockets by chance. */
+function listen(app: TemplatedApp, host: string, port: number): Promise<us_listen_socket> {
+  return new Promise((resolve, reject) => {
+    const done = (socket: us_listen_socket | false) => {
+      if (socket === false) reject(new Error(`${host}:${port} cannot be listened on: it is taken, or not ours`));
+      else resolve(socket);
+    };
+    // The host comes first and the option after the port: so the addon takes them, though its types do not say it.
+    (app.listen as unknown as (host: string, port: number, options: number, done: (socket: us_listen_socket | false) => void) => void).call(
+      app,
+      host,
+      port,
+      exclusivePort,
+      done,
+    );
+  });
+}
+const exclusivePort = 1;
+
+function originAllowed(origin: string, host: string, origins: readonly string[] | 'same-host'): boolean {
+  if (origins !== 'same-host') return origins.includes(origin);
+  try {
+    const from = new URL(origin);
+    // Read the same way, so that a port that goes without saying may be said on one side.
+    return from.host !== '' && from.host === new URL(`${from.protocol}//${host}`).host;
+  } catch {
+    return false;
+  }
+}
+
+function networks(list: readonly string[]): BlockList {
+  const found = new BlockList();
+  for (const one of list) {
+    const [address = '', bits] = one.split('/');
+    const family = isIPv4(address) ? 'ipv4' : 'ipv6';
+    if (isIP(address) === 0) throw new Error(`trusted_proxies: ${one} is no address`);
+    if (bits === undefined) found.addAddress(address, family);
+    else found.addSubnet(address, Number(bits), family);
+  }
+  return found;
+}
+
+/** The nearest address that is not one of our proxies: what is further out, anyone can write. */
+function clientAddress(peer: string, forwarded: string, proxies: BlockList): string {
+  const trusted = (address: string) => isIP(address) !== 0 && proxies.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
+  const hops = forwarded === '' ? [] : forwarded.split(',').map((one) => one.trim());
+  let address = peer;
+  while (trusted(address) && hops.length > 0) {
+    const next = hops.pop()!;
+    if (isIP(next) === 0) break;
+    address = next;
+  }
+  return address;
+}
