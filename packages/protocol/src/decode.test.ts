@@ -14,34 +14,37 @@ function frameOf<F>(decoded: Decoded<F, unknown>): F {
 }
 
 describe('ENV: what is a frame', () => {
-  test.each(['', 'x', '{', '[]', 'null', '7', '"ping"', '{}', '{"type":7}', '{"type":null}', '{"payload":{}}'])('%s is none', (source) => {
-    expect(decode(source).kind).toBe('malformed');
-  });
+  test.each(['', 'x', '{', '[]', 'null', '7', '"ping"', '{}', '{"type":7}', '{"type":null}', '{"payload":{}}'])(
+    'ENV6: %s is none',
+    (source) => {
+      expect(decode(source).kind).toBe('malformed');
+    },
+  );
 
-  test('an id that stands in a frame without a type comes back', () => {
+  test('ENV6: an id that stands in a frame without a type comes back', () => {
     expect(decode('{"id":5}')).toEqual({ kind: 'malformed', id: 5, message: 'type: missing' });
   });
 
-  test('types of the other sides, of other versions, and names that objects inherit are unknown', () => {
+  test('ENV11, LNK11: types of the other sides, of other versions, and names that objects inherit are unknown', () => {
     for (const type of ['message', 'hello.ack', 'turn.end', 'constructor', '__proto__', 'toString', 'message.sent', ''])
       expect(decode(JSON.stringify({ type, id: 'a' }))).toMatchObject({ kind: 'unknown', id: 'a', type });
     expect(decodeAgent('{"type":"message.send","seq":4}')).toMatchObject({ kind: 'unknown', seq: 4 });
   });
 
-  test.each([0, 2, '1', 1.5, null, true])('v %p is another version', (v) => {
+  test.each([0, 2, '1', 1.5, null, true])('ENV2: v %p is another version', (v) => {
     expect(decode(JSON.stringify({ v, id: 3, type: 'ping' }))).toMatchObject({ kind: 'version', id: 3 });
   });
-  test('v absent or 1 is this one', () => {
+  test('ENV2: v absent or 1 is this one', () => {
     expect(kindOf({ type: 'ping' })).toBe('frame');
     expect(kindOf({ v: 1, type: 'ping', payload: {} })).toBe('frame');
   });
 
-  test('a payload is an object; absent is an empty one', () => {
+  test('ENV1, ENV10: a payload is an object; absent is an empty one', () => {
     for (const payload of [null, [], 'x', 5]) expect(decode(JSON.stringify({ type: 'ping', payload }))).toMatchObject({ kind: 'invalid' });
     expect(frameOf(decode('{"type":"ping"}'))).toEqual({ type: 'ping', payload: {} });
   });
 
-  test('unknown fields are ignored, in the envelope and the payload, also when they are named like others', () => {
+  test('ENV12: unknown fields are ignored, in the envelope and the payload, also when they are named like others', () => {
     const frame = frameOf(decode('{"type":"ping","extra":{"a":[1]},"payload":{"ts":1,"token":7,"chat_id":9,"__proto__":{"x":1}}}'));
     expect(frame).toMatchObject({ type: 'ping', payload: { ts: 1 } });
     expect(frame).not.toHaveProperty('extra');
@@ -49,26 +52,26 @@ describe('ENV: what is a frame', () => {
 });
 
 describe('ENV: ids', () => {
-  test.each([0, -1, 2 ** 53 - 1, 'a', 'x'.repeat(64), '😀'.repeat(64), '\u0000', '__proto__'])('%p is echoed exactly', (id) => {
+  test.each([0, -1, 2 ** 53 - 1, 'a', 'x'.repeat(64), '😀'.repeat(64), '\u0000', '__proto__'])('ENV3: %p is echoed exactly', (id) => {
     expect(frameOf(decode(JSON.stringify({ type: 'ping', id })))).toMatchObject({ id });
   });
-  test('an id is echoed exactly also when the rest is cleaned', () => {
+  test('ENV3, ENV16: an id is echoed exactly also when the rest is cleaned', () => {
     const frame = frameOf(decode('{"type":"message.send","id":"\\u0000\\ud800","payload":{"text":"a\\u0000b"}}'));
     expect(frame).toMatchObject({ id: '\u0000\ud800', payload: { text: 'a\ufffdb' } });
   });
-  test.each([1.5, 2 ** 53, '', 'x'.repeat(65), '😀'.repeat(65), true, {}, [1]])('%p is refused without an id', (id) => {
+  test.each([1.5, 2 ** 53, '', 'x'.repeat(65), '😀'.repeat(65), true, {}, [1]])('ENV4: %p is refused without an id', (id) => {
     const decoded = decode(JSON.stringify({ type: 'ping', id }));
     expect(decoded).toMatchObject({ kind: 'invalid', message: expect.stringMatching(/^id:/) });
     expect(decoded).not.toHaveProperty('id');
     expect(isRequestId(id)).toBe(false);
   });
-  test('id null is no id', () => {
+  test('ENV5: id null is no id', () => {
     expect(frameOf(decode('{"type":"ping","id":null}'))).not.toHaveProperty('id');
   });
 });
 
 describe('ENV: the lane', () => {
-  test('from the envelope or the payload; the envelope wins, field by field', () => {
+  test('ENV13: from the envelope or the payload; the envelope wins, field by field', () => {
     const lane = (more: object, payload: object) => {
       const { chat_id, thread_id } = frameOf(decode(send({ text: 'x', ...payload }, more as Record<string, unknown>)));
       return [chat_id, thread_id];
@@ -81,14 +84,14 @@ describe('ENV: the lane', () => {
     expect(lane({ chat_id: null }, { chat_id: 'b' })).toEqual(['b', undefined]);
   });
 
-  test('ids of a wrong shape are named; strange ones are strings like others', () => {
+  test('ENV9, ENV15: ids of a wrong shape are named; strange ones are strings like others', () => {
     for (const chat_id of [5, '', {}, 'x'.repeat(129)]) expect(messageOf(decode(send({ text: 'x' }, { chat_id })))).toMatch(/^chat_id:/);
     expect(messageOf(decode(send({ text: 'x', chat_id: 5 })))).toMatch(/^chat_id:/);
     expect(messageOf(decode(send({ text: 'x' }, { thread_id: 5 })))).toMatch(/^thread_id:/);
     expect(frameOf(decode(send({ text: 'x' }, { chat_id: '__proto__', thread_id: 'toString' })))).toMatchObject({ chat_id: '__proto__' });
   });
 
-  test('what is about a lane needs a chat_id, but for message.send and search', () => {
+  test('ENV14, SEA2: what is about a lane needs a chat_id, but for message.send and search', () => {
     for (const type of frameTypes) {
       if (rowOf(type)?.up?.scope !== 'lane') continue;
       expect(decode(JSON.stringify({ type, id: 1, payload: {} }))).toMatchObject({ kind: 'invalid', message: 'chat_id: missing' });
@@ -102,16 +105,21 @@ describe('ENV: the lane', () => {
 });
 
 describe('LIM: sizes', () => {
-  test('message text is counted in bytes of UTF-8', () => {
+  test('LIM2, STE4: message text is counted in bytes of UTF-8', () => {
     const fits = ['x'.repeat(limits.text_bytes), 'é'.repeat(limits.text_bytes / 2), '😀'.repeat(limits.text_bytes / 4)];
     for (const text of fits) {
       expect(kindOf(send({ text }))).toBe('frame');
       expect(messageOf(decode(send({ text: `${text}x` })))).toMatch(/^text: .*65536 bytes/);
       expect(messageOf(decode(JSON.stringify({ type: 'agent.steer', chat_id: 'a', payload: { text: `${text}x` } })))).toMatch(/^text:/);
     }
+    for (const text of ['', ' \n']) {
+      expect(messageOf(decode(JSON.stringify({ type: 'agent.steer', chat_id: 'a', payload: { text } })))).toMatch(
+        /^text: must not be blank/,
+      );
+    }
   });
 
-  test('depth: 32 levels are fine, 33 are not, a bomb is refused without being parsed', () => {
+  test('LIM3: 32 levels are fine, 33 are not, a bomb is refused without being parsed', () => {
     const nested = (levels: number) =>
       `{"type":"message.send","id":9,"payload":{"text":"x","more":${'['.repeat(levels - 2)}${']'.repeat(levels - 2)}}}`;
     expect(kindOf(nested(32))).toBe('frame');
@@ -123,7 +131,7 @@ describe('LIM: sizes', () => {
     expect(kindOf(send({ text: '\\"[{'.repeat(10_000) }))).toBe('frame');
   });
 
-  test('pickers, refs and names have theirs', () => {
+  test('LIM4, MSG4, PIC15: pickers, refs and names have theirs', () => {
     const select = (value: unknown) => decode(JSON.stringify({ type: 'picker.select', payload: { picker_id: 'p', value } }));
     expect(select('x'.repeat(4096)).kind).toBe('frame');
     expect(messageOf(select('x'.repeat(4097)))).toMatch(/^value: .*4096 bytes/);
@@ -144,28 +152,28 @@ describe('payloads', () => {
     [{ text: 'x', reply_to: 5 }, /^reply_to: must be string or null/],
     [{ text: 'x', media_refs: ['a', ''] }, /^media_refs\[1\]: must not be empty/],
     [{ text: 'x', auto_thread: 'yes' }, /^auto_thread:/],
-  ])('message.send %j is refused by field', (payload, message) => {
+  ])('ENV9, MSG2: message.send %j is refused by field', (payload, message) => {
     expect(decode(send(payload))).toMatchObject({ kind: 'invalid', id: 1, type: 'message.send', code: 'unsupported' });
     expect(messageOf(decode(send(payload)))).toMatch(message);
   });
-  test('message.send without text but with media is one', () => {
+  test('MSG2: message.send without text but with media is one', () => {
     expect(kindOf(send({ media_refs: ['mu_1'] }))).toBe('frame');
   });
 
-  test('ping: any number a double can echo', () => {
+  test('KEE3, ENV17: any number that a double can echo', () => {
     const ping = (ts: string) => decode(`{"type":"ping","payload":{"ts":${ts}}}`);
     for (const ts of ['1724000000000', '0.5', '-3', '9007199254740991']) expect(frameOf(ping(ts)).payload).toEqual({ ts: Number(ts) });
     for (const ts of ['9007199254740993', '1724000000000000001', '1e400', '"5"', 'null']) expect(messageOf(ping(ts))).toMatch(/^ts:/);
   });
 
-  test('sync: a cursor is a whole number from 0, or is missing', () => {
+  test('SYN3, SYN4: a cursor is a whole number from 0, or is missing', () => {
     const sync = (payload: object) => decode(JSON.stringify({ type: 'sync', payload }));
     expect(sync({}).kind).toBe('frame');
     expect(sync({ cursor: 0 }).kind).toBe('frame');
     for (const cursor of [-1, 1.5, '7', null]) expect(messageOf(sync({ cursor }))).toMatch(/^cursor:/);
   });
 
-  test('media.upload.start: a size of at least one whole byte', () => {
+  test('UPL6: a size of at least one whole byte', () => {
     const start = (size: number) =>
       decode(JSON.stringify({ type: 'media.upload.start', payload: { media_ref: 'mu', kind: 'file', mime: 'a/b', size } }));
     for (const size of [0, -1, 1.5]) expect(messageOf(start(size))).toMatch(/^size:/);
@@ -173,7 +181,7 @@ describe('payloads', () => {
     expect(start(1e15).kind).toBe('frame');
   });
 
-  test('hello: who is there is a matter of `auth`, the rest of `unsupported`; caps of any shape are no reason to refuse', () => {
+  test('HEL8, HEL9, HEL10: who is there is a matter of `auth`, the rest of `unsupported`; caps of any shape are no reason to refuse', () => {
     const hello = (payload: object) => decode(JSON.stringify({ type: 'hello', payload: { token: 't', device_id: 'd', ...payload } }));
     for (const who of [
       { token: '' },
@@ -204,25 +212,25 @@ describe('payloads', () => {
 describe('LNK: what the agent link adds', () => {
   const from = (more: object) =>
     decodeAgent(JSON.stringify({ type: 'commentary', seq: 1, chat_id: 'c', payload: { message_id: 'm', text: 'x' }, ...more }));
-  test('seq, ack and turn_id are in the frame', () => {
+  test('LNK6: seq, ack and turn_id are in the frame', () => {
     expect(frameOf(from({ ack: 0, turn_id: 'tn' }))).toMatchObject({ seq: 1, ack: 0, turn_id: 'tn' });
     expect(frameOf(from({ turn_id: null }))).not.toHaveProperty('turn_id');
     expect(frameOf(decodeAgent('{"type":"ack","ack":7}'))).toEqual({ type: 'ack', payload: {}, ack: 7 });
   });
-  test('a durable frame has a seq; wrong ones are named, and come back when they can be acked', () => {
+  test('LNK5: a durable frame has a seq; wrong ones are named, and come back when they can be acked', () => {
     for (const seq of [undefined, 0, -1, 1.5, '1', null]) expect(messageOf(from({ seq }))).toMatch(/^seq:/);
     expect(messageOf(from({ ack: -1 }))).toMatch(/^ack:/);
     expect(messageOf(from({ turn_id: 5 }))).toMatch(/^turn_id:/);
     expect(from({ seq: 3, payload: {} })).toMatchObject({ kind: 'invalid', seq: 3 });
   });
-  test('frames of a turn name it', () => {
+  test('LNK28: frames of a turn name it, others need not', () => {
     expect(messageOf(decodeAgent('{"type":"turn.accepted","seq":1}'))).toBe('turn_id: missing');
     expect(decodeAgent('{"type":"turn.accepted","seq":1,"turn_id":"tn"}').kind).toBe('frame');
   });
 });
 
 describe('text', () => {
-  test('everything is carried exactly but U+0000 and lone surrogates', () => {
+  test('ENV16: everything is carried exactly but U+0000 and lone surrogates', () => {
     const text = 'Grüße مرحبا שלום 👨‍👩‍👧‍👦 e\u0301 \u202e\u200b\ufeff\ufffe\u0001';
     expect(frameOf(decode(send({ text }))).payload).toEqual({ text });
     const escaped = '{"type":"message.send","payload":{"text":"\\ud83d\\ude00 \\u0041"}}';
@@ -257,13 +265,13 @@ describe('any input', () => {
   const types = fc.oneof(fc.constantFrom(...frameTypes), fc.string());
   const strange = fc.constantFrom('__proto__', 'constructor', 'prototype', 'toString', 'polluted', 'chat_id', 'text', '');
 
-  test('any text', () => {
+  test('ENV26: any text', () => {
     fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), answers), { numRuns: 500 });
   });
-  test('any JSON', () => {
+  test('ENV26: any JSON', () => {
     fc.assert(fc.property(fc.json({ maxDepth: 5 }), answers), { numRuns: 500 });
   });
-  test('any envelope', () => {
+  test('ENV26: any envelope', () => {
     const value = fc.oneof(fc.jsonValue({ maxDepth: 2 }), fc.dictionary(strange, fc.jsonValue({ maxDepth: 2 })));
     const envelope = fc.record(
       {
@@ -284,7 +292,7 @@ describe('any input', () => {
       { numRuns: 2_000 },
     );
   });
-  test('own keys named __proto__ and constructor stay data', () => {
+  test('ENV15: own keys named __proto__ and constructor stay data', () => {
     const frame = frameOf(
       decode('{"type":"message.send","payload":{"text":"x\\u0000","__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}'),
     );

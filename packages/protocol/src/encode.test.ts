@@ -7,13 +7,13 @@ import { type ChatId, laneKey, laneOfKey, type ThreadId } from './ids.js';
 const parse = (bytes: Uint8Array) => JSON.parse(new TextDecoder().decode(bytes)) as Record<string, unknown>;
 const update = (text: string): DownFrame => ({ type: 'message.update', chat_id: 'c' as ChatId, payload: { message_id: 'm', text } });
 
-test('ENV: encode puts v first, and what it writes reads back', () => {
+test('ENV19: encode puts v first, and what it writes reads back', () => {
   const bytes = encode(update('é😀'));
   expect(new TextDecoder().decode(bytes)).toMatch(/^\{"v":1,"type"/);
   expect(parse(bytes)).toEqual({ v: 1, ...update('é😀') });
 });
 
-test('splice adds cursor and id to any frame, for any id, without touching the original', () => {
+test('ENV3, ENV18, ENV25: splice adds cursor and id to any frame, for any id, without touching the original', () => {
   const id = fc.oneof(fc.maxSafeInteger(), fc.string({ unit: 'binary', minLength: 1, maxLength: 64 }));
   fc.assert(
     fc.property(fc.string(), fc.option(id, { nil: undefined }), fc.option(fc.nat(), { nil: undefined }), (text, id, cursor) => {
