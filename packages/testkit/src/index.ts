@@ -1,5 +1,9 @@
 export * from './chance.js';
 export * from './checks/index.js';
+export * from './cluster/cluster.js';
+export * from './cluster/process.js';
+export * from './cluster/services.js';
+export * from './cluster/streaming.js';
 export * from './frames.js';
 export * from './record.js';
 export * from './socket-pair.js';
@@ -8,3 +12,8 @@ export * from './test-device.js';
 export * from './test-turn.js';
 export * from './timeline.js';
 export * from './wire.js';
+export type { Break, Faults } from './world/faults.js';
+export * from './world/schedule.js';
+export * from './world/stage.js';
+export * from './world/tenant.js';
+export * from './world/world.js';

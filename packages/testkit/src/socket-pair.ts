@@ -20,6 +20,8 @@ export interface SocketPairs extends SocketGroups {
   kill(): void;
   /** Sockets that are open on the server's side. */
   readonly count: number;
+  /** Bytes in the buffers of all of them. */
+  readonly buffered: number;
 }
 
 type Outgoing = { readonly bytes: number } & (
@@ -36,7 +38,7 @@ const text = new TextDecoder('utf-8', { fatal: true });
 
 export function socketPairs(options: SocketPairOptions): SocketPairs {
   const groups = new Map<string, Set<Member>>();
-  const live = new Set<{ vanish(): void }>();
+  const live = new Set<{ vanish(): void; buffered(): number }>();
   const publish = (group: string, data: Uint8Array, except?: Member) => {
     for (const member of [...(groups.get(group) ?? [])]) if (member !== except) member.send(data);
   };
@@ -109,6 +111,7 @@ export function socketPairs(options: SocketPairOptions): SocketPairs {
     };
     const member: Member = { send: (data) => socket.send(data) };
     const self = {
+      buffered: () => pipe.buffered(),
       vanish() {
         serverGone(false);
         pipe.drop();
@@ -156,6 +159,9 @@ export function socketPairs(options: SocketPairOptions): SocketPairs {
     },
     get count() {
       return live.size;
+    },
+    get buffered() {
+      return [...live].reduce((sum, one) => sum + one.buffered(), 0);
     },
   };
 }

@@ -35,6 +35,8 @@ export interface ProcessClock extends Clock {
   /** As SIGSTOP: what is due waits until {@link thaw}. */
   freeze(): void;
   thaw(): void;
+  /** Its clock says `ms` more than the truth, or less. */
+  skew(ms: number): void;
 }
 
 interface Entry {
@@ -197,12 +199,13 @@ export function timeline(options: { start?: number; shuffle?: Chance; held?: boo
       }
     };
     const nothing: Timer = { cancel() {} };
+    let skew = 0;
     return {
       name,
       get alive() {
         return process.alive;
       },
-      now: () => now,
+      now: () => now + skew,
       after(ms, run) {
         if (!process.alive) return nothing;
         // As in Node, a timer never fires in the instant it is set.
@@ -229,6 +232,9 @@ export function timeline(options: { start?: number; shuffle?: Chance; held?: boo
       },
       soon(run) {
         if (process.alive) process.ready.push({ run, order: order++ });
+      },
+      skew(ms) {
+        skew = ms;
       },
       kill() {
         process.alive = false;

@@ -21,6 +21,8 @@ export interface Backbone {
   readonly logs: ReadonlyMap<string, readonly Logged[]>;
   /** May be changed at any time. */
   faults: Faults;
+  /** Every call to the store fails. */
+  failStore: boolean;
   /** Looks at what crosses the bus; false loses it. */
   onBus?: (delivery: { subject: string; from: string; to: string; kind: string }) => boolean;
 }
@@ -98,12 +100,16 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
     outbox,
     logs,
     faults,
+    failStore: false,
     join(name, part) {
       const clock = time.process(name);
       const own = chance(seed).fork(name);
       const way = (range: () => readonly [number, number], in_order: boolean): Passage =>
         passage({ process: clock, net, delay_ms: () => draw(range()), in_order, arrives_dead: () => dice.happens(0.5) });
       const outboxWay = way(() => self.faults.outbox_ms, true);
+      const failing = ({ pass }: Passage): Passage => ({
+        pass: (call, run) => pass(call, () => (self.failStore ? Promise.reject(new Error('the store cannot be reached')) : run())),
+      });
       const bus = hub.connect(name);
       const node: Node = {
         name,
@@ -114,10 +120,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
           through(brokenOutbox(logged(outbox.connect()), breaks, part), outboxWay, ['onReconnected', 'connected', 'close']),
           clock,
         ),
-        store: through(
-          brokenStore(store, breaks),
-          way(() => self.faults.store_ms, false),
-        ),
+        store: through(brokenStore(store, breaks), failing(way(() => self.faults.store_ms, false))),
         jobs: jobs.connect(),
         setConnected: (connected) => bus.setConnected(connected),
         kill() {

@@ -1,6 +1,6 @@
-import type { Opening, Socket, SocketEvents, SocketGroups } from '@iris/edge';
-import type { EdgeId, SessionId } from '@iris/protocol';
-import type { Log } from '@iris/runtime';
+import { createEdge, defaultEdgeConfig, type Opening, type Socket, type SocketEvents, type SocketGroups } from '@iris/edge';
+import type { ConnectionId, EdgeId, SessionId } from '@iris/protocol';
+import { type Log, makeIds, noMeter } from '@iris/runtime';
 import type { Node } from './backbone.js';
 
 /** What the world needs of a running edge. */
@@ -24,4 +24,22 @@ export interface SessionStart {
   readonly node: Node;
   readonly log: Log;
   readonly config: Record<string, unknown>;
+}
+
+/** An edge as its own `main` starts it, on what the world gives it. */
+export async function startEdgePart({ edge_id, node, groups, log, config }: EdgeStart): Promise<EdgePart> {
+  const { bus, outbox, clock, chance } = node;
+  const ids = makeIds({ clock, random: chance });
+  const edge = createEdge(
+    { bus, outbox, clock, log, meter: noMeter, edge_id, groups, random: chance, newConnectionId: () => ids.sortable() as ConnectionId },
+    { ...defaultEdgeConfig, ...config },
+  );
+  await edge.start();
+  return {
+    accept: (socket, opening) => edge.accept(socket, opening),
+    async stop() {
+      await edge.drain({ within_ms: 5_000, service: false });
+      await edge.stop();
+    },
+  };
 }

@@ -1,0 +1,100 @@
+import { lane, onStage } from '@iris/testkit';
+import { describe, expect, test } from '@jest/globals';
+
+test('STO2: with nothing running it is acknowledged, and nothing else happens', () =>
+  onStage(async ({ world, tenant, agent, a }) => {
+    expect(await a.request('agent.stop', {}, lane)).toMatchObject({ type: 'ack', payload: { ok: true } });
+    await world.advance(15_000);
+    expect(tenant.log).toEqual([]);
+    expect(agent.received.all.filter(({ type }) => type === 'agent.stop')).toEqual([]);
+  }));
+
+test('STO1 C29: another device, through the other edge, stops a running turn', () =>
+  onStage(async ({ world, agent, a, b }) => {
+    await a.send('question');
+    const turn = await agent.turn();
+    turn.start();
+    turn.delta('some');
+    await b.next('message.update');
+    expect(await b.request('agent.stop', {}, lane)).toMatchObject({ type: 'ack', payload: { ok: true } });
+    await agent.next('agent.stop');
+    expect(turn.stopped).toBe(true);
+    turn.stop();
+    turn.end('cancelled');
+    await a.next('agent.idle');
+    await b.next('agent.idle');
+    await world.advance(12_000);
+    for (const device of [a, b]) expect(device.frames('agent.idle')).toHaveLength(1);
+    expect(b.frames('message.stop')[0]?.payload.final_text).toBe('some');
+  }));
+
+describe('STO1 C27: a stop right behind the send', () => {
+  test.each([[0], [1], [20], [500]])('%i ms later, with an agent that takes a second to accept', (gap) =>
+    onStage(async ({ world, agent, a, b }) => {
+      const sent = a.send('question');
+      if (gap > 0) await world.advance(gap);
+      const stopped = a.request('agent.stop', {}, lane);
+      expect(await sent).toMatchObject({ type: 'message' });
+      expect(await stopped).toMatchObject({ type: 'ack', payload: { ok: true } });
+      await world.advance(1_000);
+      for (const turn of agent.turns.values()) {
+        turn.accept();
+        await world.advance(10);
+        if (turn.stopped) turn.end('cancelled');
+      }
+      await world.advance(12_000);
+      expect(b.frames(['message.start', 'message.update', 'tool.start'])).toEqual([]);
+      const ends = b.frames('agent.idle').length;
+      expect(b.frames('agent.busy')).toHaveLength(ends);
+      expect(ends).toBeLessThanOrEqual(1);
+      await a.send('and again');
+      const next = await agent.turn();
+      expect(next.text).toBe('and again');
+      next.end();
+      await b.next((frame) => frame.type === 'agent.idle');
+    }),
+  );
+});
+
+test('STO3: an agent that does not answer the stop loses the turn within 11 s', () =>
+  onStage(async ({ world, agent, a, b }) => {
+    await a.send('question');
+    const turn = await agent.turn();
+    turn.start();
+    turn.delta('on and on');
+    await b.next('message.update');
+    const start = world.time.now();
+    await a.request('agent.stop', {}, lane);
+    await b.next('agent.idle');
+    expect(world.time.now() - start).toBeGreaterThanOrEqual(9_000);
+    expect(world.time.now() - start).toBeLessThanOrEqual(11_500);
+    expect(b.frames('message.stop')[0]?.payload.final_text).toBe('on and on');
+    turn.delta(' and on');
+    turn.toolStart(0);
+    await world.advance(2_000);
+    expect(b.frames().at(-1)?.type).toBe('agent.idle');
+  }));
+
+test('STO1: a message that waits behind the stopped turn runs next', () =>
+  onStage(async ({ agent, a, b }) => {
+    await a.send('one');
+    const one = await agent.turn();
+    await a.send('two');
+    await a.request('agent.stop', {}, lane);
+    await agent.next('agent.stop');
+    one.end('cancelled');
+    const two = await agent.turn();
+    expect(two.text).toBe('two');
+    two.message('two it is');
+    two.end();
+    await b.next((frame) => frame.payload.text === 'two it is');
+    await b.next('agent.idle');
+  }));
+
+test('MSG3: a stop in an unknown lane is not_found', () =>
+  onStage(async ({ a }) => {
+    expect(await a.request('agent.stop', {}, { chat_id: 'android:chan_9' })).toMatchObject({
+      type: 'error',
+      payload: { code: 'not_found' },
+    });
+  }));

@@ -1,0 +1,88 @@
+import { type Cluster, cluster, expectChecks, lane } from '@iris/testkit';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+
+let all: Cluster;
+beforeAll(async () => {
+  all = await cluster();
+}, 120_000);
+afterAll(() => all?.close(), 60_000);
+
+/** A device on each edge, and an agent. */
+const party = async () => {
+  const tenant = await all.tenant();
+  const agent = tenant.agent({ edge: 1 });
+  await agent.connect();
+  const a = await tenant.join('phone', { edge: 0, caps: { cursors: true } });
+  const b = await tenant.join('tablet', { edge: 1, caps: { cursors: true } });
+  return { tenant, agent, a, b };
+};
+
+describe('two edges and two session instances on real servers', () => {
+  test('ORD1 ORD3 OUT7: a device on each edge sees the other’s messages, both in one order', async () => {
+    const { tenant, a, b } = await party();
+    await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? a : b).send(`message ${i}`)));
+    for (const device of [a, b]) await device.next((frame) => frame.type === 'message' && device.frames('message').length === 100);
+    const order = a.frames('message').map(({ cursor }) => cursor);
+    expect(b.frames('message').map(({ cursor }) => cursor)).toEqual(order);
+    expect(b.frames('message').map(({ payload }) => payload)).toEqual(a.frames('message').map(({ payload }) => payload));
+    const evidence = await tenant.evidence();
+    expectChecks({ ...evidence, agents: [] });
+    expect(evidence.histories.get('android:default')?.map(({ text }) => text)).toEqual(
+      a.frames('message').map(({ payload }) => payload.text),
+    );
+  });
+
+  test('STR1 TRN1 RCP1 SYN1: a streamed turn, live on both edges and by sync for one that was away', async () => {
+    const { tenant, agent, a, b } = await party();
+    const away = await tenant.join('desk', { edge: 0 });
+    const from = away.connections[0]!.ack!.payload.sync_cursor;
+    away.cut();
+    await a.send('question');
+    const turn = await agent.turn();
+    turn.toolStart(0, 'terminal', { preview: 'ls' });
+    turn.toolEnd(0, { output_preview: 'nothing' });
+    turn.start();
+    for (let i = 0; i < 20; i++) {
+      turn.delta(`word${i} `);
+      if (i % 5 === 0) await b.next('message.update');
+    }
+    turn.stop();
+    turn.end();
+    await Promise.all([a.next('agent.idle'), b.next('agent.idle'), a.next('read.receipt').catch(() => undefined)]);
+    expect(a.frames('read.receipt')).toHaveLength(1);
+    await away.join(tenant.dial(1));
+    await away.sync(from);
+    expect(away.frames('message.stop').map(({ payload }) => payload)).toEqual(b.frames('message.stop').map(({ payload }) => payload));
+    expectChecks(await tenant.evidence());
+  });
+
+  test('HEL12: the same device on the other edge: the older connection gets 4409', async () => {
+    const { tenant, a } = await party();
+    const again = await tenant.join('phone', { edge: 1 });
+    expect((await a.closed()).code).toBe(4409);
+    expect((await again.request('ping', { ts: 1 })).type).toBe('pong');
+  });
+
+  test('HIS1 MSG4: history and client_ref across edges', async () => {
+    const { a, b } = await party();
+    const first = await a.send('once', { client_ref: 'r' });
+    a.cut();
+    await a.join();
+    expect((await a.send('once', { client_ref: 'r' })).payload).toEqual(first.payload);
+    expect((await b.history(lane)).payload.messages).toEqual([first.payload]);
+  });
+
+  test('ENV8 CLS7: invalid UTF-8 in a text frame closes with 1007', async () => {
+    const { a, b } = await party();
+    a.raw(new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]), 'text');
+    expect([1006, 1007]).toContain((await a.closed()).code);
+    expect(b.connected).toBe(true);
+  });
+
+  test('LIM1 CLS8: a text frame over 256 KiB closes with 1009', async () => {
+    const { a, b } = await party();
+    a.raw(JSON.stringify({ type: 'ping', payload: { ts: 1, x: 'x'.repeat(256 * 1024) } }));
+    expect([1006, 1009]).toContain((await a.closed()).code);
+    expect(b.connected).toBe(true);
+  });
+});
