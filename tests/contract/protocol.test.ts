@@ -177,7 +177,7 @@ describe('JSON Schema', () => {
         const theirs = ajv.compile(plainSchemas.get(name)!)(payload);
         // A rule beyond the schema may refuse what fits it, never the reverse.
         if (ours === undefined || row.refine === undefined) expect([name, payload, theirs]).toEqual([name, payload, ours === undefined]);
-        if (ours !== undefined) expect(ours).toMatch(/^[^:]{1,200}: ./);
+        if (ours !== undefined) expect(ours).toMatch(/^(?!payload: does not fit)[^:]{1,200}: ./);
       }),
       { numRuns: 3_000 },
     );
