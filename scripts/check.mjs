@@ -14,7 +14,7 @@ const script = (file, ...words) => [node, [join(root, 'scripts', file), ...words
 /** In order: what is quick, and what others lean on, first. */
 const steps = {
   format: () => [node, [local('@biomejs/biome/bin/biome'), 'check', '--error-on-warnings', '.']],
-  generate: () => (existsSync(join(root, 'packages/store/generated')) ? null : ['npm', ['run', 'build', '--silent', '-w', '@iris/store']]),
+  generate: () => (existsSync(join(root, 'packages/store/src/generated')) ? null : ['npm', ['run', 'build', '--silent', '-w', '@iris/store']]),
   types: () => [node, [local('typescript/bin/tsc'), '-b']],
   directions: () => script('check/directions.mjs'),
   house: () => script('check/house-rules.mjs'),
