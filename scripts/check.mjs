@@ -14,12 +14,13 @@ const script = (file, ...words) => [node, [join(root, 'scripts', file), ...words
 /** In order: what is quick, and what others lean on, first. */
 const steps = {
   format: () => [node, [local('@biomejs/biome/bin/biome'), 'check', '--error-on-warnings', '.']],
-  generate: () => (existsSync(join(root, 'packages/store/src/generated')) ? null : ['npm', ['run', 'build', '--silent', '-w', '@iris/store']]),
+  generate: () =>
+    existsSync(join(root, 'packages/store/src/generated')) ? null : ['npm', ['run', 'build', '--silent', '-w', '@iris/store']],
   types: () => [node, [local('typescript/bin/tsc'), '-b']],
   directions: () => script('check/directions.mjs'),
   house: () => script('check/house-rules.mjs'),
   rules: () => script('check/rule-titles.mjs'),
-  unused: () => [node, [local('knip/bin/knip.js'), '--no-progress']],
+  unused: () => [node, [local('knip/bin/knip.js'), '--no-progress', '--no-config-hints']],
   documents: () => script('docs.mjs', '--check'),
   tracked: () => script('check/tracked-files.mjs'),
 };
