@@ -13,9 +13,10 @@ const rules = [
       /^packages\/runtime\/src\/clock\.ts$|^packages\/client\/src\/socket\.ts$|^packages\/agent-link\/src\/clock\.ts$|^packages\/devstack\/src\/time\.ts$|^packages\/store\/src\/schema-engine\/|^apps\/web\/src\/app\//,
   },
   {
-    name: 'the environment is read by config only',
+    name: 'the environment is read by config, or handed on by a main.ts',
     pattern: /\bprocess\.env\b/,
-    allowed: /^packages\/runtime\/src\/config\.ts$|^packages\/devstack\/src\/|^packages\/store\/src\/(migrate\.ts$|schema-engine\/)/,
+    allowed:
+      /\/main\.ts$|^packages\/runtime\/src\/config\.ts$|^packages\/devstack\/src\/|^packages\/store\/src\/(migrate\.ts$|schema-engine\/)/,
   },
   {
     name: 'chance comes from Random',
