@@ -1,1 +1,1 @@
-export {};
+export { type BackendName, backends, type RunningAgent, type StartAgentOptions, startAgent } from './start-agent.js';

@@ -99,7 +99,7 @@ export function createLane(context: LaneContext, place: LanePlace): LaneParts {
     },
     commentary: (text) => keep({ type: 'commentary', payload: { message_id: context.newId('c'), text: cleanText(text) } }),
     notify: ({ kind = 'generic', title, body }) => keep({ type: 'notification', payload: { kind, title, body, ts: clock.now() } }),
-    typing: (on) => void pass({ type: 'typing', payload: { on } }),
+    typing: (on) => void pass(on ? { type: 'typing', payload: { on } } : { type: 'typing.stop', payload: {} }),
     offer: (media) => keep({ type: 'media.offer', payload: media }),
     async upload({ kind, mime, bytes, filename }) {
       const sha256 = createHash('sha256').update(bytes).digest('hex');
