@@ -17,18 +17,20 @@ export async function findCompose(options: { file: string; project: string; prog
   const docker = options.program ?? findProgram('docker');
   if (docker === undefined) return undefined;
   if ((await run(docker, ['info', '--format', '{{.ServerVersion}}'])).code !== 0) return undefined;
+  // The file asks for it when it is read, whichever service is wanted.
+  const asked = { IRIS_ADMIN_TOKEN: process.env.IRIS_ADMIN_TOKEN ?? 'not-used-by-these-services' };
   const command = ['compose', '--project-name', options.project, '--file', options.file];
   if ((await run(docker, ['compose', 'version'])).code !== 0) return undefined;
   return {
     async up(service) {
       const port = await freePort();
-      const env = { ...process.env, [`IRIS_COMPOSE_${service.toUpperCase()}_PORT`]: `${loopback}:${port}` };
+      const env = { ...process.env, ...asked, [`IRIS_COMPOSE_${service.toUpperCase()}_PORT`]: `${loopback}:${port}` };
       const { code, output } = await run(docker, [...command, 'up', '--detach', '--no-deps', '--wait', service], { env });
       if (code !== 0) throw new Error(`docker compose could not start ${service}: ${output.trim().split('\n').at(-1)}`);
       return port;
     },
     async down() {
-      await run(docker, [...command, 'down']);
+      await run(docker, [...command, 'down'], { env: { ...process.env, ...asked } });
     },
   };
 }

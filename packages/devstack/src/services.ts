@@ -117,9 +117,13 @@ export async function planServices(wanted: ServicesWanted): Promise<ServicePlan>
 
 const one = (part: ServiceName, start: Part['start']): Part => ({ part, index: 0, start });
 
-/** Data belong to one major version. New data: the installed server, else the embedded one. */
-export async function choosePostgres(data: string): Promise<PostgresPrograms> {
-  const found = [installedPostgres(), await embeddedPostgres()].flatMap((programs) => programs ?? []);
+/**
+ * Data belong to one major version. New data: the server of the kind that is preferred, else of the other.
+ * @throws one line that says what to do
+ */
+export async function choosePostgres(data: string, prefer: 'installed' | 'embedded' = 'installed'): Promise<PostgresPrograms> {
+  const both = [installedPostgres(), await embeddedPostgres()];
+  const found = (prefer === 'installed' ? both : both.reverse()).flatMap((programs) => programs ?? []);
   const version = `${data}/PG_VERSION`;
   if (!existsSync(version)) {
     if (found[0] === undefined) throw new Error('there is no Postgres for this system: set IRIS_POSTGRES_URL');
