@@ -1,1 +1,2 @@
-export {};
+export { defaultSessionConfig, SessionConfig } from './config.js';
+export { createSession, type Session, type SessionDeps } from './session.js';

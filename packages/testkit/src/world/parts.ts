@@ -1,6 +1,7 @@
 import { createEdge, defaultEdgeConfig, type Opening, type Socket, type SocketEvents, type SocketGroups } from '@iris/edge';
 import type { ConnectionId, EdgeId, SessionId } from '@iris/protocol';
 import { type Log, makeIds, noMeter } from '@iris/runtime';
+import { createSession, defaultSessionConfig } from '@iris/session';
 import type { Node } from './backbone.js';
 
 /** What the world needs of a running edge. */
@@ -42,4 +43,15 @@ export async function startEdgePart({ edge_id, node, groups, log, config }: Edge
       await edge.stop();
     },
   };
+}
+
+/** A session instance as its own `main` starts it. */
+export async function startSessionPart({ session_id, node, log, config }: SessionStart): Promise<SessionPart> {
+  const { bus, outbox, store, jobs, clock, chance } = node;
+  const session = createSession(
+    { bus, outbox, store, jobs, clock, log, meter: noMeter, random: chance, session_id },
+    { ...defaultSessionConfig, ...config },
+  );
+  await session.start();
+  return { stop: () => session.stop({ within_ms: 10_000 }) };
 }

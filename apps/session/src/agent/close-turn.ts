@@ -1,0 +1,138 @@
+import { type DurableFrame, durableFrame, laneKey, type MessageId, type PickerId, type TenantId } from '@iris/protocol';
+import type { AgentFrameRow, MessageRow, PickerRow, TurnRow } from '@iris/store';
+import type { Context } from '../context.js';
+import type { Effects, LiveFrame, OutFrame } from '../emission.js';
+import { laneFrame, messageOut, stopOut } from '../rules/frames.js';
+import { messageIdOf } from '../rules/ids.js';
+import { messageRow, newTurn } from '../rules/rows.js';
+import { type Room, type TurnState, textKey, turnKey } from './room.js';
+
+export type Outcome = NonNullable<TurnRow['outcome']>;
+type Needs = Pick<Context, 'store' | 'clock'>;
+
+export const pickerClosed = (row: PickerRow, more: { reason?: string; expired?: true; value?: PickerRow['value'] }): DurableFrame => {
+  const { value, ...rest } = more;
+  const payload = {
+    picker_id: row.picker_id as PickerId,
+    ...rest,
+    ...(value === undefined || value === null ? {} : { value: typeof value === 'string' ? value : [...value] }),
+  };
+  return durableFrame(laneFrame('picker.closed', row, payload), { key: `closed:${row.picker_id}` });
+};
+
+/**
+ * A turn ends, whoever says so: its running messages stop with the text so far, its tools and pickers close, a failure is told, and the
+ * lane is idle. Messages are stored first; that the turn has ended is stored last, once devices can know it: until then it counts
+ * as open, and whoever finds it closes it again with the same keys, to the same effect.
+ * @param options.own the agent ended it itself, and need not be told
+ */
+export async function closeTurn(
+  { store, clock }: Needs,
+  tenant_id: TenantId,
+  room: Room,
+  state: TurnState,
+  outcome: Outcome,
+  options: { own: boolean; error?: string | undefined },
+): Promise<Effects> {
+  const interrupted = outcome !== 'completed';
+  const rows = state.messages.map(({ message_id, role }) => {
+    const { text = '', reasoning = '' } = room.texts.get(message_id) ?? {};
+    return messageRow(tenant_id, state, message_id, {
+      role,
+      text,
+      reasoning: reasoning === '' ? null : reasoning,
+      ts: clock.now(),
+      turn_id: state.turn_id,
+      interrupted,
+    });
+  });
+  if (outcome === 'failed') rows.push(failure(tenant_id, state, clock.now(), options.error));
+  const stored = rows.length === 0 ? [] : await store.messages.insert(rows.map((message) => ({ message })));
+  const kept = stored.flatMap((one) => (typeof one === 'string' ? [] : [one.row]));
+  const running = new Set<MessageId>(state.messages.map(({ message_id }) => message_id));
+  const pickers = [...room.pickers.values()].filter((picker) => picker.turn_id === state.turn_id);
+
+  const frames: OutFrame[] = [
+    ...kept.filter(({ message_id }) => running.has(message_id)).map(stopOut),
+    ...state.tools.map(({ index, name }) =>
+      durableFrame(laneFrame('tool.end', state, { index, name, ok: false }), { key: `tool:${state.turn_id}:${index}:end` }),
+    ),
+    ...pickers.map((picker) => pickerClosed(picker, { reason: 'turn_ended' })),
+    ...kept.filter(({ message_id }) => !running.has(message_id)).map((row) => messageOut(row)),
+  ];
+  if (state.reason !== null) frames.push(durableFrame(laneFrame('agent.idle', state, {}), { key: `idle:${state.turn_id}` }));
+
+  const agent = options.own ? [] : await tellPickers({ store }, tenant_id, state, pickers);
+  const closed: TurnState = { ...state, ended: true };
+  return {
+    before: endTyping(room, state),
+    frames,
+    values: Object.fromEntries([
+      [turnKey(state.turn_id), JSON.stringify(closed)],
+      ...state.messages.map(({ message_id }) => [textKey(message_id), null] as const),
+    ]),
+    agent: [{ agent_id: state.agent_id, rows: agent }],
+    know() {
+      room.turns.set(state.turn_id, closed);
+      for (const { message_id } of state.messages) room.texts.delete(message_id);
+      for (const picker of pickers) room.pickers.delete(picker.picker_id);
+    },
+    async after() {
+      for (const picker of pickers)
+        await store.pickers.close(tenant_id, picker.picker_id, { state: 'closed', value: null, answered_by: state.turn_id });
+      // What was told to the turn and not taken is the lane's next.
+      for (const message_id of state.steers) await queueSteer({ store, clock }, tenant_id, message_id);
+      await store.turns.end(tenant_id, state.turn_id, { outcome, at: clock.now() });
+      if (room.turns.get(state.turn_id) === closed) room.turns.delete(state.turn_id);
+    },
+    drop: [turnKey(state.turn_id)],
+  };
+}
+
+/** A steer's message gets a turn of its own. */
+export async function queueSteer({ store, clock }: Needs, tenant_id: TenantId, message_id: MessageId): Promise<void> {
+  const message = await store.messages.get(tenant_id, message_id);
+  if (message === undefined) return;
+  await store.turns.queue(tenant_id, message, newTurn(message, { kind: 'chat', created_at: clock.now(), connection_id: null }));
+}
+
+/** Why it failed, for the person who waits. */
+function failure(tenant_id: TenantId, state: TurnState, ts: number, error: string | undefined): MessageRow {
+  const why = error?.trim() ?? '';
+  return messageRow(tenant_id, state, messageIdOf(tenant_id, `failed:${state.turn_id}`), {
+    role: 'system',
+    text: why === '' ? 'The agent could not finish.' : `The agent could not finish: ${why}`,
+    ts,
+    turn_id: state.turn_id,
+  });
+}
+
+function tellPickers(
+  { store }: Pick<Context, 'store'>,
+  tenant_id: TenantId,
+  state: TurnState,
+  pickers: readonly PickerRow[],
+): Promise<AgentFrameRow[]> {
+  const frames = pickers.map((picker) => ({
+    frame: pickerClosedDown(picker, 'turn_ended'),
+    key: `closed:${picker.picker_id}`,
+  }));
+  return frames.length === 0 ? Promise.resolve([]) : store.agentFrames.append(tenant_id, state.agent_id, frames);
+}
+
+export const pickerClosedDown = (picker: PickerRow, reason: 'expired' | 'turn_ended'): Record<string, unknown> => ({
+  type: 'picker.closed',
+  chat_id: picker.chat_id,
+  thread_id: picker.thread_id,
+  ...(picker.turn_id === null ? {} : { turn_id: picker.turn_id }),
+  payload: { picker_id: picker.agent_picker_id ?? picker.picker_id, reason },
+});
+
+/** Nobody types in a lane that is idle. */
+export function endTyping(room: Room, state: TurnState): LiveFrame[] {
+  const typing = room.typing.get(laneKey(state));
+  if (typing === undefined) return [];
+  typing.cancel();
+  room.typing.delete(laneKey(state));
+  return [{ frame: laneFrame('typing.stop', state, {}), key: '', rev: 0 }];
+}

@@ -1,0 +1,49 @@
+import { RequestError, unsupported } from '@iris/protocol';
+import { type AgentEffects, type AgentRequest, type Answer, type Context, done } from '../context.js';
+import { agentFrameHandler } from './frames.js';
+import { agentHistory, agentSearch } from './request-frames.js';
+
+/** Deletions go into the outbox's past, so everything ahead of them must be in it. */
+const apart: ReadonlySet<string> = new Set(['message.delete']);
+
+/**
+ * One frame of an agent's link. A numbered one counts as processed when its effect is stored and appended, or when it was refused for good; a
+ * repeat of one that is processed has no effect.
+ */
+export async function agentRequest(request: AgentRequest, context: Context): Promise<Answer> {
+  const { frame, link, tenant_id } = request;
+  const { links, emitter, turns } = context;
+  if (frame.ack !== undefined) links.acked(link, frame.ack);
+  if (frame.seq !== undefined && frame.seq <= link.done_seq) {
+    links.processed(link, frame.seq);
+    links.repeat(link);
+    return done;
+  }
+  if (frame.type === 'ack' || frame.type === 'ping' || frame.type === 'pong') return done;
+  if (frame.type === 'history') return { kind: 'frame', frame: await agentHistory({ ...request, frame }, context) };
+  if (frame.type === 'search') return { kind: 'frame', frame: await agentSearch({ ...request, frame }, context) };
+  const handle = agentFrameHandler(frame.type);
+  if (handle === undefined) throw unsupported(`${frame.type}: not handled here`);
+  let effects: AgentEffects = {};
+  try {
+    const placing = emitter.emit({
+      kind: 'change',
+      tenant_id,
+      ...(apart.has(frame.type) ? { place: 'fresh' as const } : {}),
+      async run() {
+        effects = await handle(request, context);
+        return effects;
+      },
+    });
+    request.entered();
+    await placing;
+  } catch (error) {
+    // Refused for good: it would be refused again.
+    if (error instanceof RequestError && frame.seq !== undefined) links.processed(link, frame.seq);
+    throw error;
+  }
+  if (frame.seq !== undefined) links.processed(link, frame.seq);
+  for (const lane of effects.advance ?? []) turns.advance(tenant_id, () => lane);
+  if (frame.type === 'turn.end' && effects.advance !== undefined) turns.freed(tenant_id);
+  return effects.reply === undefined ? done : { kind: 'frame', frame: effects.reply };
+}

@@ -1,0 +1,53 @@
+import { type AgentUpFrameOf, durableFrame, notFound } from '@iris/protocol';
+import type { AgentEffects, AgentRequest, Context } from '../context.js';
+import { mergeEffects } from '../emission.js';
+import { laneFrame } from '../rules/frames.js';
+import { scopeOf } from './scope.js';
+import { becomes } from './turn-frames.js';
+
+type Handler<T extends AgentRequest['frame']['type']> = (
+  request: AgentRequest & { readonly frame: AgentUpFrameOf<T> },
+  context: Context,
+) => Promise<AgentEffects>;
+
+export const toolStart: Handler<'tool.start'> = async (request, context) => {
+  const room = await context.rooms.of(request.tenant_id);
+  const scope = await scopeOf(request, room, context);
+  if (scope.kind !== 'open') return {};
+  const { state } = scope;
+  const { payload } = request.frame;
+  const tools = [...state.tools.filter(({ index }) => index !== payload.index), { index: payload.index, name: payload.name }];
+  return mergeEffects([
+    becomes(room, { ...state, tools }),
+    { frames: [durableFrame(laneFrame('tool.start', state, payload), { key: `tool:${state.turn_id}:${payload.index}:start` })] },
+  ]);
+};
+
+export const toolEnd: Handler<'tool.end'> = async (request, context) => {
+  const room = await context.rooms.of(request.tenant_id);
+  const scope = await scopeOf(request, room, context);
+  if (scope.kind !== 'open') return {};
+  const { state } = scope;
+  const { payload } = request.frame;
+  return mergeEffects([
+    becomes(room, { ...state, tools: state.tools.filter(({ index }) => index !== payload.index) }),
+    { frames: [durableFrame(laneFrame('tool.end', state, payload), { key: `tool:${state.turn_id}:${payload.index}:end` })] },
+  ]);
+};
+
+/** Accepted only when the bytes are stored: a device that asks for them must get them. */
+export const mediaOffer: Handler<'media.offer'> = async (request, context) => {
+  const room = await context.rooms.of(request.tenant_id);
+  const scope = await scopeOf(request, room, context);
+  if (scope.kind === 'foreign') return {};
+  const { payload } = request.frame;
+  if ((await context.store.media.get(request.tenant_id, payload.media_id)) === undefined) throw notFound('media_id');
+  return { frames: [durableFrame(laneFrame('media.offer', scope.lane, payload), { key: `offer:${request.key}` })] };
+};
+
+export const notification: Handler<'notification'> = async (request, context) => {
+  const room = await context.rooms.of(request.tenant_id);
+  const scope = await scopeOf(request, room, context);
+  if (scope.kind === 'foreign') return {};
+  return { frames: [durableFrame(laneFrame('notification', scope.lane, request.frame.payload), { key: `notification:${request.key}` })] };
+};

@@ -1,0 +1,173 @@
+import { type AgentUpFrameOf, durableFrame, laneKey, type MessageId } from '@iris/protocol';
+import type { AgentEffects, AgentRequest, Context } from '../context.js';
+import { type LiveFrame, mergeEffects, type OutFrame } from '../emission.js';
+import { laneFrame } from '../rules/frames.js';
+import { agentMessageId } from '../rules/ids.js';
+import { closeTurn } from './close-turn.js';
+import { type BusyReason, type Room, type TextState, type TurnState, textKey, turnKey } from './room.js';
+import { namerOf, scopeOf } from './scope.js';
+
+type Handler<T extends AgentRequest['frame']['type']> = (
+  request: AgentRequest & { readonly frame: AgentUpFrameOf<T> },
+  context: Context,
+) => Promise<AgentEffects>;
+
+/** A turn's state as it becomes: told to those who join before the frames that say so. */
+export const becomes = (room: Room, next: TurnState): AgentEffects => ({
+  values: { [turnKey(next.turn_id)]: JSON.stringify(next) },
+  know: () => void room.turns.set(next.turn_id, next),
+});
+
+const busyOut = (state: TurnState, reason: BusyReason, key: string): OutFrame =>
+  durableFrame(laneFrame('agent.busy', state, { reason }), { key });
+
+export const turnAccepted: Handler<'turn.accepted'> = async (request, context) => {
+  const { tenant_id, link } = request;
+  const { store, clock, rooms } = context;
+  const room = await rooms.of(tenant_id);
+  const scope = await scopeOf(request, room, context);
+  if (scope.kind === 'ended') return stopAgain(request, context, scope.lane);
+  if (scope.kind !== 'open') return {};
+  const { state } = scope;
+  const outcome = await store.turns.accept(tenant_id, state.turn_id, { boot_id: link.boot_id, at: clock.now() });
+  if (outcome === 'ended') return stopAgain(request, context, state);
+  if (outcome === undefined) return {};
+  // A command beside a running turn sends no busy or idle of its own.
+  const beside = state.kind === 'command' && lanesBusy(room, state);
+  const reason = beside ? null : 'processing';
+  const next: TurnState = { ...state, accepted: true, boot_id: link.boot_id, reason: state.reason ?? reason };
+  return {
+    ...becomes(room, next),
+    frames: next.reason === null ? [] : [busyOut(next, 'processing', `busy:${state.turn_id}:accepted`)],
+    live: await receipt(tenant_id, state, state.message_id, context),
+  };
+};
+
+const lanesBusy = (room: Room, state: TurnState): boolean =>
+  [...room.turns.values()].some((other) => other !== state && !other.ended && other.reason !== null && laneKey(other) === laneKey(state));
+
+/** It was taken back before the agent said that it takes it. */
+async function stopAgain(
+  { tenant_id, agent_id, frame }: AgentRequest,
+  { store }: Context,
+  lane: { chat_id: string; thread_id: string | null },
+): Promise<AgentEffects> {
+  const stop = { type: 'agent.stop', chat_id: lane.chat_id, thread_id: lane.thread_id, turn_id: frame.turn_id, payload: {} };
+  return {
+    agent: [{ agent_id, rows: await store.agentFrames.append(tenant_id, agent_id, [{ frame: stop, key: `stop:${frame.turn_id}` }]) }],
+  };
+}
+
+/** The sender hears that the agent has its message: now, or on its next connection. */
+export async function receipt(
+  tenant_id: AgentRequest['tenant_id'],
+  state: Pick<TurnState, 'chat_id' | 'thread_id' | 'device_id'>,
+  message_id: MessageId,
+  { presence, store }: Context,
+): Promise<LiveFrame[]> {
+  const { device_id, chat_id, thread_id } = state;
+  if (device_id === null) return [];
+  const to = await presence.of(tenant_id, device_id);
+  if (to === undefined) {
+    await store.receipts.owe({ tenant_id, device_id, chat_id, thread_id, message_id });
+    return [];
+  }
+  return [{ frame: laneFrame('read.receipt', state, { message_id }), key: '', rev: 0, to }];
+}
+
+export const agentBusy: Handler<'agent.busy'> = async (request, context) => {
+  const room = await context.rooms.of(request.tenant_id);
+  const scope = await scopeOf(request, room, context);
+  if (scope.kind !== 'open' || (scope.state.kind === 'command' && scope.state.reason === null)) return {};
+  const { reason } = request.frame.payload;
+  const next: TurnState = { ...scope.state, reason };
+  return { ...becomes(room, next), frames: [busyOut(next, reason, `busy:${request.key}`)] };
+};
+
+export const turnEnd: Handler<'turn.end'> = async (request, context) => {
+  const { outcome, error } = request.frame.payload;
+  const room = await context.rooms.of(request.tenant_id);
+  const scope = await scopeOf(request, room, context);
+  if (scope.kind !== 'open') return {};
+  const effects = await closeTurn(context, request.tenant_id, room, scope.state, outcome, { own: true, error });
+  return { ...effects, advance: [scope.lane] };
+};
+
+/** The whole state of an open turn, after a reconnect: what devices lack of it is made good. */
+export const turnSnapshot: Handler<'turn.snapshot'> = async (request, context) => {
+  const { tenant_id, frame } = request;
+  const { clock, rooms, store } = context;
+  const room = await rooms.of(tenant_id);
+  const scope = await scopeOf(request, room, context);
+  if (scope.kind !== 'open') return {};
+  const { state } = scope;
+  const { messages, tools = [], reason } = frame.payload;
+  const running = messages.map((message) => ({
+    ...message,
+    own_id: message.message_id,
+    id: agentMessageId(namerOf(request), message.message_id),
+  }));
+  const gone = await unwanted(
+    tenant_id,
+    running.map(({ id }) => id),
+    context,
+  );
+  const live = running.filter(({ id }) => !gone.has(id));
+  const started = live.filter(({ id }) => !state.messages.some(({ message_id }) => message_id === id));
+  const newTools = tools.filter(({ index }) => !state.tools.some((tool) => tool.index === index));
+  const busy = isBusyReason(reason) && reason !== state.reason && (state.reason !== null || state.kind === 'chat') ? reason : state.reason;
+  const next: TurnState = {
+    ...state,
+    accepted: true,
+    boot_id: request.link.boot_id,
+    reason: busy,
+    messages: [...state.messages, ...started.map(({ id, own_id, role }) => ({ message_id: id, own_id, role }))],
+    tools: [...state.tools, ...newTools.map(({ index, name }) => ({ index, name }))],
+  };
+  if (!state.accepted) await store.turns.accept(tenant_id, state.turn_id, { boot_id: request.link.boot_id, at: clock.now() });
+  const texts = live.map(({ id, text, reasoning = '' }) => [id, nextText(room, id, { text, reasoning }, clock.now())] as const);
+  return mergeEffects([
+    becomes(room, next),
+    {
+      frames: [
+        ...(busy !== state.reason && busy !== null ? [busyOut(next, busy, `busy:${request.key}`)] : []),
+        ...started.map(({ id, role }) => durableFrame(laneFrame('message.start', state, { message_id: id, role }), { key: `start:${id}` })),
+        ...newTools.map((tool) => durableFrame(laneFrame('tool.start', state, tool), { key: `tool:${state.turn_id}:${tool.index}:start` })),
+      ],
+      values: Object.fromEntries(texts.map(([id, text]) => [textKey(id), JSON.stringify(text)])),
+      know() {
+        for (const [id, text] of texts) room.texts.set(id, text);
+      },
+      live: texts.map(([message_id, { text, rev }]) => updateOut(state, message_id, text, rev)),
+    },
+  ]);
+};
+
+/** Of these messages, those that are finished or deleted: nothing about them may be said any more. */
+async function unwanted(tenant_id: AgentRequest['tenant_id'], ids: readonly MessageId[], { store }: Context): Promise<Set<MessageId>> {
+  if (ids.length === 0) return new Set();
+  const gone = new Set(await store.messages.deleted(tenant_id, ids));
+  for (const id of ids) if (!gone.has(id) && (await store.messages.get(tenant_id, id)) !== undefined) gone.add(id);
+  return gone;
+}
+
+export const updateOut = (state: TurnState, message_id: MessageId, text: string, rev: number): LiveFrame => ({
+  frame: laneFrame('message.update', state, { message_id, text }),
+  key: `text:${message_id}`,
+  rev,
+  message_id,
+});
+
+/** The next state of a text. Its number rises also when another instance made the one before, by a clock that is ahead. */
+export function nextText(
+  room: Room,
+  message_id: MessageId,
+  { text, reasoning }: { text: string; reasoning: string },
+  now: number,
+): TextState {
+  const before = room.texts.get(message_id);
+  return { text, reasoning, rev: Math.max(now, (before?.rev ?? 0) + 1) };
+}
+
+const isBusyReason = (reason: string | undefined): reason is BusyReason =>
+  reason === 'processing' || reason === 'tool' || reason === 'waiting_input' || reason === 'cron';

@@ -1,0 +1,278 @@
+import { type AgentId, type Lane, laneKey, type MessageId, type TenantId, type TurnId } from '@iris/protocol';
+import type { AgentFrameRow, AgentRow, MessageRow, TurnRow } from '@iris/store';
+import type { Context } from '../context.js';
+import { type Effects, mergeEffects } from '../emission.js';
+import { messageOut } from '../rules/frames.js';
+import { messageIdOf } from '../rules/ids.js';
+import { messageRow } from '../rules/rows.js';
+import { closeTurn, type Outcome } from './close-turn.js';
+import type { AgentLink } from './links.js';
+import { startingState, type TurnState, turnKey } from './room.js';
+import { becomes } from './turn-frames.js';
+
+/** The queue of turns of each lane, and what starts and ends them from our side. All of it happens in the tenant's order. */
+export interface Turns {
+  /** Start what may start in the lane, behind all that was emitted before. `lane` is asked when it is its turn. */
+  advance(tenant_id: TenantId, lane: () => Lane | undefined): void;
+  /** The same for every lane that waits, and again what was sent but may not have got its frame. */
+  advanceAll(tenant_id: TenantId): void;
+  /** A turn has ended: lanes that waited only for the tenant's number of turns may start. */
+  freed(tenant_id: TenantId): void;
+  /** Turns of a process of the agent that is no more: those it had not accepted are sent again, the others are ended as interrupted. */
+  recheck(tenant_id: TenantId, agent_id: AgentId): void;
+  /** Stop what runs in the lane, or take back what waits first. */
+  stop(tenant_id: TenantId, lane: Lane, deadline?: number): Promise<void>;
+  /** End a turn from our side, if `still` holds when it is its turn. */
+  end(tenant_id: TenantId, turn_id: TurnId, outcome: Outcome, still: (state: TurnState) => Promise<boolean>): Promise<void>;
+  /** The `turn.start` of a turn that was sent, appended once per attempt. */
+  startFrame(row: TurnRow): Promise<AgentFrameRow[]>;
+  /** Whether one more turn may wait in the lane; counts it. The store is asked when the count says no, since it only knows what came. */
+  mayWait(tenant_id: TenantId, lane: Lane, max: number): Promise<boolean>;
+  /** A message that was stored a moment ago: its turn need not look it up. */
+  remember(row: MessageRow): void;
+}
+
+/** Messages remembered for the turn that they start. */
+const rememberedMax = 2_000;
+const rememberedLength = 4_096;
+
+export function createTurns(context: () => Context): Turns {
+  const remembered = new Map<MessageId, MessageRow>();
+  const waiting = new Map<string, number>();
+  const noticed = new Set<string>();
+  const noticeTimers = new Set<string>();
+
+  const failed = (what: string, tenant_id: TenantId) => (error: unknown) =>
+    context().log.error('session.turns_failed', { what, tenant_id, error });
+
+  const startFrame: Turns['startFrame'] = async (row) => {
+    const { store, directory } = context();
+    const message = remembered.get(row.message_id) ?? (await store.messages.get(row.tenant_id, row.message_id));
+    if (message === undefined) return [];
+    const channel = await directory.lane(row.tenant_id, row);
+    const frame = {
+      type: 'turn.start',
+      chat_id: row.chat_id,
+      thread_id: row.thread_id,
+      turn_id: row.turn_id,
+      payload: {
+        message: {
+          message_id: message.message_id,
+          text: message.text,
+          ts: message.ts,
+          ...(message.reply_to === null ? {} : { reply_to: message.reply_to }),
+          ...(message.media === null ? {} : { media: message.media }),
+        },
+        kind: row.kind,
+        ...(row.device_id === null ? {} : { user: { device_id: row.device_id } }),
+        ...(channel === undefined ? {} : { channel: { name: channel.name, kind: channel.kind, auto: channel.auto } }),
+        attempt: row.attempt,
+      },
+    };
+    return store.agentFrames.append(row.tenant_id, row.agent_id!, [{ frame, key: `start:${row.turn_id}:${row.attempt}` }]);
+  };
+
+  /** @param sent turns of earlier tries of the same step: they are `sent` in the store and may lack their frame */
+  const startIn = async (tenant_id: TenantId, lane: Lane, sent: Map<TurnId, TurnRow>): Promise<Effects> => {
+    const { store, directory, links, rooms } = context();
+    const agent = await directory.agentOf(tenant_id, lane);
+    if (agent === undefined) return {};
+    const link = await links.of(tenant_id, agent.agent_id);
+    if (!links.attached(link)) return notice(tenant_id, lane, agent, link);
+    const max_running = (await directory.tenant(tenant_id))?.quotas.running_turns ?? 0;
+    const room = await rooms.of(tenant_id);
+    for (;;) {
+      const row = await store.turns.startNext(tenant_id, lane, { agent_id: agent.agent_id, max_running });
+      if (row === undefined) break;
+      sent.set(row.turn_id, row);
+      if (row.kind === 'chat') break;
+    }
+    const rows: AgentFrameRow[] = [];
+    const open: TurnRow[] = [];
+    for (const row of sent.values()) {
+      const frames = await startFrame(row);
+      remembered.delete(row.message_id);
+      // Its message was deleted while it waited.
+      if (frames.length === 0) await store.turns.end(tenant_id, row.turn_id, { outcome: 'cancelled', at: context().clock.now() });
+      else open.push(row);
+      rows.push(...frames);
+    }
+    const states = open.map((row): TurnState => room.turns.get(row.turn_id) ?? { ...startingState(row), boot_id: link.boot_id });
+    return {
+      agent: [{ agent_id: agent.agent_id, rows }],
+      values: Object.fromEntries(states.map((state) => [turnKey(state.turn_id), JSON.stringify(state)])),
+      know() {
+        for (const state of states) room.turns.set(state.turn_id, state);
+      },
+    };
+  };
+
+  /** Once per lane and absence: nobody is there to answer. */
+  const notice = async (tenant_id: TenantId, lane: Lane, agent: AgentRow, link: AgentLink | undefined): Promise<Effects> => {
+    const { store, clock, config } = context();
+    const epoch = link?.epoch ?? agent.epoch;
+    const key = `notice:${agent.agent_id}:${epoch}:${laneKey(lane)}`;
+    const id = `${tenant_id}\n${key}`;
+    if (noticed.has(id) || (await store.turns.waiting(tenant_id, lane)) === 0) return {};
+    const due = (link?.seen_at ?? 0) + config.notice_ms;
+    if (clock.now() < due) {
+      if (!noticeTimers.has(id)) {
+        noticeTimers.add(id);
+        clock.after(due - clock.now(), () => {
+          noticeTimers.delete(id);
+          turns.advance(tenant_id, () => lane);
+        });
+      }
+      return {};
+    }
+    const row = messageRow(tenant_id, lane, messageIdOf(tenant_id, key), {
+      role: 'system',
+      text: noticeText,
+      ts: clock.now(),
+      idempotency_key: key,
+    });
+    const stored = (await store.messages.insert([{ message: row }]))[0];
+    if (noticed.size >= rememberedMax) noticed.clear();
+    noticed.add(id);
+    // One that has a place was shown.
+    if (typeof stored !== 'object' || stored.row.cursor !== null) return {};
+    return { frames: [messageOut(stored.row)] };
+  };
+
+  const stopIn = async (tenant_id: TenantId, lane: Lane, taken: { row: TurnRow | undefined }): Promise<Effects> => {
+    const { store, clock, directory, links, rooms } = context();
+    const room = await rooms.of(tenant_id);
+    const open = [...room.turns.values()].filter((state) => !state.ended && laneKey(state) === laneKey(lane));
+    if (open.length === 0) {
+      // What waits first is what a person sees as running. It is taken out of the queue and ends unseen.
+      const agent = await directory.agentOf(tenant_id, lane);
+      if (agent === undefined) return {};
+      taken.row ??= await store.turns.startNext(tenant_id, lane, { agent_id: agent.agent_id, max_running: Number.MAX_SAFE_INTEGER });
+      if (taken.row) await store.turns.end(tenant_id, taken.row.turn_id, { outcome: 'cancelled', at: clock.now() });
+      return {};
+    }
+    const effects: Effects[] = [];
+    for (const state of open) {
+      await store.turns.requestStop(tenant_id, state.turn_id);
+      const frame = { type: 'agent.stop', chat_id: state.chat_id, thread_id: state.thread_id, turn_id: state.turn_id, payload: {} };
+      const rows = await store.agentFrames.append(tenant_id, state.agent_id, [{ frame, key: `stop:${state.turn_id}` }]);
+      const stopping: TurnState = { ...state, stop_at: state.stop_at ?? clock.now() };
+      const here = links.attached(await links.of(tenant_id, state.agent_id));
+      if (!state.accepted && !here) {
+        await store.agentFrames.withdraw(tenant_id, state.agent_id, state.turn_id);
+        effects.push(await closeTurn(context(), tenant_id, room, stopping, 'cancelled', { own: false }));
+        continue;
+      }
+      effects.push({
+        agent: [{ agent_id: state.agent_id, rows }],
+        values: { [turnKey(state.turn_id)]: JSON.stringify(stopping) },
+        know: () => void room.turns.set(state.turn_id, stopping),
+      });
+    }
+    return mergeEffects(effects);
+  };
+
+  const turns: Turns = {
+    startFrame,
+    async mayWait(tenant_id, lane, max) {
+      const key = `${tenant_id}\n${laneKey(lane)}`;
+      let count = waiting.get(key);
+      if (count === undefined || count >= max) count = await context().store.turns.waiting(tenant_id, lane);
+      if (waiting.size >= rememberedMax) waiting.clear();
+      waiting.set(key, count + 1);
+      return count < max;
+    },
+    remember(row) {
+      if (row.text.length > rememberedLength) return;
+      if (remembered.size >= rememberedMax) remembered.clear();
+      remembered.set(row.message_id, row);
+    },
+    advance(tenant_id, lane) {
+      const sent = new Map<TurnId, TurnRow>();
+      const run = async (): Promise<Effects> => {
+        const at = lane();
+        return at === undefined ? {} : startIn(tenant_id, at, sent);
+      };
+      context().emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run }).catch(failed('advance', tenant_id));
+    },
+    advanceAll(tenant_id) {
+      const run = async (): Promise<Effects> => {
+        const { store, links } = context();
+        const byAgent = new Map<AgentId, AgentFrameRow[]>();
+        for (const row of await store.turns.open(tenant_id)) {
+          if (row.state !== 'sent' || !links.attached(await links.of(tenant_id, row.agent_id!))) continue;
+          byAgent.set(row.agent_id!, [...(byAgent.get(row.agent_id!) ?? []), ...(await startFrame(row))]);
+        }
+        for (const lane of await store.turns.waitingLanes(tenant_id)) turns.advance(tenant_id, () => lane);
+        return { agent: [...byAgent].map(([agent_id, rows]) => ({ agent_id, rows })) };
+      };
+      context().emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run }).catch(failed('advance_all', tenant_id));
+    },
+    freed(tenant_id) {
+      void (async () => {
+        const { directory, rooms } = context();
+        const max = (await directory.tenant(tenant_id))?.quotas.running_turns ?? 0;
+        if ((rooms.peek(tenant_id)?.turns.size ?? 0) >= max - 1) turns.advanceAll(tenant_id);
+      })().catch(failed('freed', tenant_id));
+    },
+    recheck(tenant_id, agent_id) {
+      let ended = false;
+      const run = async (): Promise<Effects> => {
+        const { links, rooms, store } = context();
+        const link = await links.of(tenant_id, agent_id);
+        if (!links.attached(link)) return {};
+        const room = await rooms.of(tenant_id);
+        const effects: Effects[] = [];
+        for (const state of room.turns.values()) {
+          if (state.agent_id !== agent_id || state.ended || state.boot_id === link.boot_id) continue;
+          if (state.accepted) {
+            ended = true;
+            effects.push(await closeTurn(context(), tenant_id, room, state, 'interrupted', { own: false }));
+          } else {
+            const rows = await offerAgain(state, { tenant_id, agent_id }, { store, turns });
+            if (rows === undefined) continue;
+            effects.push({ ...becomes(room, { ...state, boot_id: link.boot_id }), agent: [{ agent_id, rows }] });
+          }
+        }
+        return mergeEffects(effects);
+      };
+      context()
+        .emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run })
+        .then(() => ended && turns.advanceAll(tenant_id))
+        .catch(failed('recheck', tenant_id));
+    },
+    async stop(tenant_id, lane, deadline) {
+      const taken: { row: TurnRow | undefined } = { row: undefined };
+      const run = () => stopIn(tenant_id, lane, taken);
+      await context().emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run, ...(deadline === undefined ? {} : { deadline }) });
+      turns.advance(tenant_id, () => lane);
+    },
+    async end(tenant_id, turn_id, outcome, still) {
+      let lane: Lane | undefined;
+      const run = async (): Promise<Effects> => {
+        const room = await context().rooms.of(tenant_id);
+        const state = room.turns.get(turn_id);
+        if (state === undefined || !(await still(state))) return {};
+        lane = state;
+        return closeTurn(context(), tenant_id, room, state, outcome, { own: false });
+      };
+      await context().emitter.emit({ kind: 'change', tenant_id, run });
+      if (lane !== undefined) turns.advanceAll(tenant_id);
+    },
+  };
+  return turns;
+}
+
+/** One attempt further, in place of the `turn.start` that may still wait; undefined when the turn was accepted or ended meanwhile. */
+export async function offerAgain(
+  state: TurnState,
+  { tenant_id, agent_id }: { tenant_id: TenantId; agent_id: AgentId },
+  { store, turns }: { store: Context['store']; turns: Turns },
+): Promise<AgentFrameRow[] | undefined> {
+  const again = await store.turns.retry(tenant_id, state.turn_id);
+  if (again === undefined) return undefined;
+  await store.agentFrames.withdraw(tenant_id, agent_id, state.turn_id);
+  return turns.startFrame(again);
+}
+
+const noticeText = 'No agent is connected. Your message waits here and is delivered when one connects.';

@@ -1,0 +1,121 @@
+import { type AgentUpFrame, type AgentUpFrameOf, type Lane, laneKey } from '@iris/protocol';
+import type { Context } from '../context.js';
+import type { LiveFrame } from '../emission.js';
+import { laneFrame } from '../rules/frames.js';
+import { agentMessageId } from '../rules/ids.js';
+import type { AgentLink } from './links.js';
+import { type Room, type TurnState, textKey } from './room.js';
+import { nextText, updateOut } from './turn-frames.js';
+
+/**
+ * Ephemeral frames of an agent: shown live, and the text so far kept for who joins and for the end of a turn that is cut short. They belong to
+ * what is open: what comes after a message's or a turn's end is dropped.
+ */
+export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, context: Context): Promise<void> {
+  const { tenant_id } = link;
+  const room = await context.rooms.of(tenant_id);
+  const state = frame.turn_id === undefined ? undefined : room.turns.get(frame.turn_id);
+  if (frame.turn_id !== undefined && (state === undefined || state.ended || state.agent_id !== link.agent_id)) return;
+  if (frame.type === 'typing' || frame.type === 'typing.stop') return typing(link, frame, state, room, context);
+  if (state === undefined) return;
+  switch (frame.type) {
+    case 'message.update': {
+      // The edge puts both together from what the agent streams.
+      const { reasoning: thought } = frame.payload as { reasoning?: unknown };
+      if (typeof thought === 'string') reasoning(link, frame, state, room, context, () => thought);
+      if (frame.payload.text !== room.texts.get(idIn(link, frame, state) ?? ('' as never))?.text)
+        text(link, frame, state, room, context, () => frame.payload.text);
+      return;
+    }
+    case 'message.delta':
+      return text(link, frame, state, room, context, (before) =>
+        // What does not fit waits for the next whole text.
+        frame.payload.offset === before.length ? before + frame.payload.text : undefined,
+      );
+    case 'reasoning.delta': {
+      const { offset, text: more } = frame.payload;
+      return reasoning(link, frame, state, room, context, (before) =>
+        offset === 0 ? more : offset === before.length ? before + more : undefined,
+      );
+    }
+    case 'tool.progress':
+      if (!state.tools.some(({ index }) => index === frame.payload.index)) return;
+      return show(context, tenant_id, {
+        frame: laneFrame('tool.progress', state, frame.payload),
+        key: `tool:${state.turn_id}:${frame.payload.index}`,
+        rev: context.clock.now(),
+      });
+  }
+}
+
+const show = (context: Context, tenant_id: AgentLink['tenant_id'], frame: LiveFrame) => context.emitter.live(tenant_id, [frame]);
+
+const idIn = (link: AgentLink, frame: AgentUpFrameOf<'message.update' | 'message.delta' | 'reasoning.delta'>, state: TurnState) => {
+  const message_id = agentMessageId({ ...link, turn_id: state.turn_id }, frame.payload.message_id);
+  return state.messages.some((message) => message.message_id === message_id) ? message_id : undefined;
+};
+
+function text(
+  link: AgentLink,
+  frame: AgentUpFrameOf<'message.update' | 'message.delta'>,
+  state: TurnState,
+  room: Room,
+  context: Context,
+  next: (before: string) => string | undefined,
+): void {
+  const message_id = idIn(link, frame, state);
+  if (message_id === undefined) return;
+  const before = room.texts.get(message_id);
+  const text = next(before?.text ?? '');
+  if (text === undefined) return;
+  const after = nextText(room, message_id, { text, reasoning: before?.reasoning ?? '' }, context.clock.now());
+  room.texts.set(message_id, after);
+  context.emitter.put(link.tenant_id, { [textKey(message_id)]: JSON.stringify(after) });
+  show(context, link.tenant_id, updateOut(state, message_id, text, after.rev));
+}
+
+/** Kept for the stop, whole: an app that is not told of it meanwhile gets all of it there. */
+function reasoning(
+  link: AgentLink,
+  frame: AgentUpFrameOf<'message.update' | 'reasoning.delta'>,
+  state: TurnState,
+  room: Room,
+  context: Context,
+  next: (before: string) => string | undefined,
+): void {
+  const message_id = idIn(link, frame, state);
+  if (message_id === undefined) return;
+  const before = room.texts.get(message_id);
+  const whole = next(before?.reasoning ?? '');
+  if (whole === undefined || whole === before?.reasoning) return;
+  const after = nextText(room, message_id, { text: before?.text ?? '', reasoning: whole }, context.clock.now());
+  room.texts.set(message_id, after);
+  context.emitter.put(link.tenant_id, { [textKey(message_id)]: JSON.stringify(after) });
+}
+
+function typing(
+  link: AgentLink,
+  frame: AgentUpFrameOf<'typing' | 'typing.stop'>,
+  state: TurnState | undefined,
+  room: Room,
+  context: Context,
+): void {
+  const lane: Lane | undefined =
+    state ?? (frame.chat_id === undefined ? undefined : { chat_id: frame.chat_id, thread_id: frame.thread_id ?? null });
+  if (lane === undefined) return;
+  const { tenant_id } = link;
+  const key = laneKey(lane);
+  const before = room.typing.get(key);
+  before?.cancel();
+  room.typing.delete(key);
+  if (frame.type === 'typing.stop' || !frame.payload.on) {
+    if (before !== undefined) show(context, tenant_id, { frame: laneFrame('typing.stop', lane, {}), key: '', rev: 0 });
+    return;
+  }
+  const timer = context.clock.after(context.config.typing_ms, () => {
+    room.typing.delete(key);
+    show(context, tenant_id, { frame: laneFrame('typing.stop', lane, {}), key: '', rev: 0 });
+  });
+  room.typing.set(key, { lane, cancel: () => timer.cancel() });
+  show(context, tenant_id, { frame: laneFrame('typing', lane, { on: true }), key: '', rev: 0 });
+}

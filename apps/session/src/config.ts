@@ -1,0 +1,39 @@
+import { Quotas } from '@iris/protocol';
+import { type Static, Type } from 'typebox';
+
+const ms = (value: number, description: string) => Type.Integer({ default: value, minimum: 1, maximum: 24 * 3600 * 1000, description });
+
+/** What a session instance can be told. The quotas are the defaults of tenants that have none of their own. */
+export const SessionConfig = Type.Object({
+  ...Quotas.properties,
+  grace_ms: ms(30_000, 'milliseconds an agent may be away before its turns are ended'),
+  stop_deadline_ms: ms(10_000, 'milliseconds from `agent.stop` to the end of the turn, whatever the agent does'),
+  sweep_ms: ms(1_000, 'how often turns and pickers are looked after'),
+  scan_ms: ms(10_000, 'how often open turns are looked up, so that those of a dead instance are taken over'),
+  settle_ms: ms(7_000, 'milliseconds an instance listens before it takes silence of an agent for its absence'),
+  resume_ms: ms(
+    1_000,
+    'milliseconds a new agent process has to say what it kept, before turns it does not go on with are ended or sent again',
+  ),
+  notice_ms: ms(2_000, 'milliseconds without an agent before a waiting message is answered with a notice'),
+  typing_ms: ms(10_000, 'milliseconds after which typing ends by itself'),
+  cache_ms: ms(30_000, 'milliseconds a row is kept that nobody said had changed'),
+  idle_ms: ms(600_000, 'milliseconds after which what is remembered of a silent connection or tenant is dropped'),
+  retry_ms: ms(50, 'first pause before a store that failed is asked again; doubles up to a second'),
+  heartbeat_ms: ms(15_000, 'what agents are told about how often to say something'),
+  client_ref_ms: ms(24 * 3600 * 1000, 'milliseconds a `client_ref` stands for the same message'),
+  cursor_block: Type.Integer({
+    default: 10_000,
+    minimum: 1,
+    maximum: 1_000_000,
+    description: 'cursors reserved in Postgres at a time, and the most that are skipped when the outbox lost its place',
+  }),
+});
+export type SessionConfig = Static<typeof SessionConfig>;
+
+/** Every value as it is when nothing is set. */
+export const defaultSessionConfig: SessionConfig = Object.freeze(
+  Object.fromEntries(
+    Object.entries(SessionConfig.properties).map(([name, schema]) => [name, (schema as unknown as { default: number }).default]),
+  ),
+) as SessionConfig;

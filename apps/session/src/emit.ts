@@ -1,0 +1,291 @@
+import { durableRecords } from '@iris/bus';
+import type { Outbox } from '@iris/outbox';
+import type { TenantId } from '@iris/protocol';
+import type { Clock, Log, Meter } from '@iris/runtime';
+import type { Store } from '@iris/store';
+import type { Appender, Route } from './append.js';
+import type { CursorMarks } from './cursor-marks.js';
+import type { Effects, Emission, Emitter, LiveFrame, OutFrame, Placed, StoredMessage } from './emission.js';
+import { gather } from './gather.js';
+import type { Outgoing } from './outgoing.js';
+import { type Patience, Unavailable } from './patience.js';
+import { liveRecord } from './rules/live-record.js';
+
+interface Waiting {
+  readonly emission: Emission;
+  resolve(placed: readonly Placed[]): void;
+  reject(error: unknown): void;
+}
+interface Done {
+  readonly waiting: Waiting;
+  readonly effects: Effects;
+}
+interface Queue {
+  readonly route: Route;
+  waiting: Waiting[];
+  running: boolean;
+  /** When it last had anything to do. */
+  usedAt: number;
+}
+
+/** Emissions of one tenant that go together. */
+const batchMax = 256;
+/** Edges named by an answer this old may not be all there are: ask before showing something live. */
+const routeFresh_ms = 2_000;
+
+/**
+ * The only exit. Per tenant, in the order of arrival: store (the truth) → outbox (the order, and who listens) → publish → jobs.
+ * One batch of a tenant is under way at a time; the store and outbox calls of all tenants' batches of a tick are one call each.
+ * A crash after any step is repaired from the step before: the same request comes again with the same key, or the upkeep
+ * job appends what the store has without a place.
+ */
+export function createEmitter(deps: {
+  store: Store;
+  outbox: Outbox;
+  clock: Clock;
+  log: Log;
+  meter: Meter;
+  outgoing: Outgoing;
+  appender: Appender;
+  patience: Patience;
+  marks: CursorMarks;
+  idle_ms: number;
+  /** Stored frames for an agent's link. */
+  toAgents: (tenant_id: TenantId, agent: NonNullable<Effects['agent']>) => void;
+  /** Effects were stored and could not be appended: what is in memory of the tenant is ahead of the truth. */
+  onLost: (tenant_id: TenantId) => void;
+}): Emitter {
+  const { store, outbox, clock, log, outgoing, patience, marks } = deps;
+  const queues = new Map<TenantId, Queue>();
+  const seconds = deps.meter.histogram('iris_session_emit_seconds');
+  const sizes = deps.meter.histogram('iris_session_emit_frames');
+  const insert = gather({
+    call: (rows: Parameters<Store['messages']['insert']>[0]) => store.messages.insert(rows),
+    soon: (run) => queueMicrotask(run),
+    calls: 4,
+    most: 500,
+  });
+  let dirty: Queue[] = [];
+
+  const queueOf = (tenant_id: TenantId): Queue => {
+    let queue = queues.get(tenant_id);
+    if (queue === undefined) {
+      const route: Route = { tenant_id, head: 0, edges: new Set(), at: 0, alone: undefined };
+      queue = { route, waiting: [], running: false, usedAt: clock.now() };
+      queues.set(tenant_id, queue);
+    }
+    return queue;
+  };
+
+  /** Step one of one emission: what it does to the store, and what that makes of it. */
+  const persist = (emission: Emission, first?: () => Promise<StoredMessage>): Promise<Effects> => {
+    const { tenant_id, deadline } = emission;
+    const options = { deadline, what: `store ${emission.kind}` };
+    switch (emission.kind) {
+      case 'message':
+        return patience
+          .persist(async (tried) => (tried === 0 && first ? first() : (await store.messages.insert([emission.row]))[0]!), options)
+          .then((stored) => emission.effects(stored));
+      case 'change':
+        return patience.persist(emission.run, options);
+      case 'greeting':
+        return patience.persist(async () => {
+          const { route } = queueOf(tenant_id);
+          const registered = await deps.appender.seeded(route, () => outbox.register(tenant_id, emission.device));
+          route.head = Math.max(route.head, registered.head);
+          route.edges = new Set([...route.edges, emission.device.edge_id]);
+          return emission.effects(registered, await outbox.values(tenant_id));
+        }, options);
+    }
+  };
+
+  const storeAll = async (all: readonly Waiting[]): Promise<Done[]> => {
+    const done: Done[] = [];
+    const late = ({ emission: { deadline } }: Waiting) => deadline !== undefined && deadline <= clock.now();
+    const take = async (waiting: Waiting, effects: Promise<Effects>) => {
+      try {
+        const one = { waiting, effects: await effects };
+        one.effects.know?.();
+        done.push(one);
+      } catch (error) {
+        waiting.reject(error);
+      }
+    };
+    for (const waiting of all.filter(late)) waiting.reject(new Unavailable('past its deadline'));
+    const batch = all.filter((waiting) => !late(waiting));
+    if (batch[0]?.emission.kind === 'greeting') {
+      await Promise.all(batch.map((waiting) => take(waiting, persist(waiting.emission))));
+      return done;
+    }
+    for (let i = 0; i < batch.length; ) {
+      const run: Waiting[] = [];
+      while (i < batch.length && batch[i]!.emission.kind === 'message') run.push(batch[i++]!);
+      if (run.length > 0) {
+        // One question for all of them; if it fails, each is asked alone, so that one bad row takes no other along.
+        const rows = run.map(({ emission }) => (emission as Extract<Emission, { kind: 'message' }>).row);
+        const answers = insert(rows);
+        answers.catch(() => {});
+        for (const [at, waiting] of run.entries())
+          await take(
+            waiting,
+            persist(waiting.emission, async () => (await answers)[at]!),
+          );
+      }
+      const next = batch[i];
+      if (next !== undefined && next.emission.kind !== 'message') {
+        i++;
+        await take(next, persist(next.emission));
+      }
+    }
+    return done;
+  };
+
+  const publish = (route: Route, records: readonly Parameters<Outgoing['to']>[1][]) => {
+    for (const edge_id of route.edges) for (const record of records) outgoing.to(edge_id, record);
+  };
+  const show = (route: Route, frames: readonly LiveFrame[]) => {
+    for (const frame of frames) {
+      const record = liveRecord(route.tenant_id, route.head, frame);
+      if (frame.to !== undefined) outgoing.to(frame.to.edge_id, record);
+      else publish(route, [record]);
+    }
+  };
+
+  const run = async (queue: Queue, batch: readonly Waiting[]): Promise<void> => {
+    const { route } = queue;
+    const begun = clock.now();
+    const done = await storeAll(batch);
+    const frames: OutFrame[] = done.flatMap(({ effects }) => effects.frames ?? []);
+    const values = Object.fromEntries(done.flatMap(({ effects }) => Object.entries(effects.values ?? {})));
+    let placed: readonly Placed[] = [];
+    try {
+      for (const { effects } of done)
+        for (const what of effects.forget ?? []) await patience.persist(() => outbox.forget(route.tenant_id, what), { what: 'forget' });
+      const before = done.flatMap(({ effects }) => effects.before ?? []);
+      show(route, before);
+      if (frames.length > 0) {
+        const appended = await deps.appender.append(route, frames, values);
+        placed = frames.map(({ body }, i) => ({ cursor: appended.cursors[i]!, fresh: appended.fresh[i]!, body }));
+        publish(route, durableRecords(route.tenant_id, frames, appended));
+        frames.forEach(({ places }, i) => {
+          if (places !== undefined) marks.add(route.tenant_id, places, placed[i]!.cursor);
+        });
+      } else if (Object.keys(values).length > 0) await patience.persist(() => outbox.put(route.tenant_id, values), { what: 'put' });
+      for (const { effects } of done) {
+        if (effects.answer !== undefined) {
+          const { to, body } = effects.answer;
+          outgoing.to(to.edge_id, { kind: 'answer', connection_id: to.connection_id, n: to.n, body });
+        }
+        show(route, effects.live ?? []);
+        if (effects.agent !== undefined) deps.toAgents(route.tenant_id, effects.agent);
+        for (const { edge_id, ...close } of effects.close ?? []) outgoing.to(edge_id, { kind: 'close', ...close, body: nothing });
+      }
+      for (const { effects } of done) if (effects.after) await patience.persist(effects.after, { what: 'after' });
+      const dropped = done.flatMap(({ effects }) => effects.drop ?? []).map((name) => [name, null] as const);
+      if (dropped.length > 0) await patience.persist(() => outbox.put(route.tenant_id, Object.fromEntries(dropped)), { what: 'put' });
+    } catch (error) {
+      log.error('session.emission_lost', { tenant_id: route.tenant_id, frames: frames.length, error });
+      deps.onLost(route.tenant_id);
+      for (const { waiting } of done) waiting.reject(new Unavailable('not appended', { cause: error }));
+      return;
+    }
+    let at = 0;
+    for (const { waiting, effects } of done) {
+      const count = effects.frames?.length ?? 0;
+      waiting.resolve(placed.slice(at, at + count));
+      at += count;
+    }
+    seconds.record((clock.now() - begun) / 1_000);
+    sizes.record(frames.length);
+  };
+
+  const pump = async (queue: Queue): Promise<void> => {
+    if (queue.running) return;
+    queue.running = true;
+    while (queue.waiting.length > 0) {
+      const size = batchSize(queue.waiting);
+      const batch = queue.waiting.slice(0, size);
+      queue.waiting = queue.waiting.slice(size);
+      await run(queue, batch);
+    }
+    queue.running = false;
+    queue.usedAt = clock.now();
+  };
+
+  const sweep = clock.every(deps.idle_ms, () => {
+    for (const [tenant_id, queue] of queues)
+      if (!queue.running && queue.waiting.length === 0 && queue.usedAt < clock.now() - deps.idle_ms) queues.delete(tenant_id);
+  });
+
+  return {
+    emit(emission) {
+      const queue = queueOf(emission.tenant_id);
+      return new Promise((resolve, reject) => {
+        queue.waiting.push({ emission, resolve, reject });
+        if (queue.running) return;
+        if (dirty.length === 0)
+          clock.soon(() => {
+            const now = dirty;
+            dirty = [];
+            for (const one of now) void pump(one);
+          });
+        dirty.push(queue);
+      });
+    },
+    live(tenant_id, frames) {
+      const queue = queueOf(tenant_id);
+      queue.usedAt = clock.now();
+      const { route } = queue;
+      if (route.at > clock.now() - routeFresh_ms || frames.every(({ to }) => to !== undefined)) return show(route, frames);
+      // An append of nothing says who listens now. Asked in front of the frame only when nobody ever said.
+      const known = route.at > 0;
+      route.at = clock.now();
+      if (known) show(route, frames);
+      outbox.append([{ tenant_id, frames: [], max_frames: Number.MAX_SAFE_INTEGER }]).then(
+        ([answer]) => {
+          if (answer?.refused === undefined && answer !== undefined) {
+            route.edges = new Set(answer.edges);
+            route.head = Math.max(route.head, answer.previous);
+          }
+          if (!known) show(route, frames);
+        },
+        () => {},
+      );
+    },
+    put(tenant_id, values) {
+      outbox.put(tenant_id, values).catch((error: unknown) => log.debug('session.value_not_put', { tenant_id, error }));
+    },
+    async connections(tenant_id) {
+      return (await outbox.devices(tenant_id)).flatMap(({ device_id, connection_id }) => (connection_id === undefined ? [] : [device_id]));
+    },
+    placeOf: (message_id) => marks.of(message_id),
+    headOf: (tenant_id) => queues.get(tenant_id)?.route.head ?? 0,
+    get idle() {
+      return [...queues.values()].every((queue) => !queue.running && queue.waiting.length === 0);
+    },
+    async stop() {
+      sweep.cancel();
+      patience.giveUp();
+      for (const queue of queues.values()) while (queue.running) await patience.pause(1);
+      await marks.flush();
+    },
+  };
+}
+
+const nothing = new Uint8Array();
+
+/** How many of those in front go as one batch. */
+function batchSize(waiting: readonly Waiting[]): number {
+  const placeOf = ({ emission }: Waiting) =>
+    emission.kind === 'greeting' ? 'greeting' : emission.kind === 'change' ? emission.place : undefined;
+  const first = placeOf(waiting[0]!);
+  if (first === 'alone') return 1;
+  let size = 1;
+  while (size < waiting.length && size < batchMax) {
+    const place = placeOf(waiting[size]!);
+    const joins = first === 'greeting' ? place === 'greeting' : place === undefined || (place === 'fresh' && first === 'fresh');
+    if (!joins) break;
+    size++;
+  }
+  return size;
+}

@@ -1,0 +1,75 @@
+import { durableFrame, type Lane, laneKey, unsupported } from '@iris/protocol';
+import { endTyping } from '../agent/close-turn.js';
+import { textKey, turnKey } from '../agent/room.js';
+import type { Context, DeviceHandler } from '../context.js';
+import type { Effects } from '../emission.js';
+import { channelDeleted, laneFrame } from '../rules/frames.js';
+import { laneIn, missing, tellAgents } from './lookup.js';
+
+/**
+ * A channel with its threads, or one thread, goes for good. It is said first and taken out of the store last: a retry after a crash finds it
+ * still there, and does the rest with the same keys.
+ */
+export const channelDelete: DeviceHandler<'channel.delete'> = async (request, context) => {
+  const { tenant_id, deadline, frame, key, origin } = request;
+  const lane = await laneIn(tenant_id, frame, context);
+  const placed = await context.emitter.emit({
+    kind: 'change',
+    tenant_id,
+    deadline,
+    // Nothing of its lanes may be on its way into the outbox while they are taken out, nor be stored before they are gone.
+    place: 'alone',
+    run: async () => {
+      const effects = await removal(tenant_id, lane, key, context);
+      return { ...effects, frames: effects.frames!.map((out, i, all) => (i === all.length - 1 ? { ...out, origin } : out)) };
+    },
+  });
+  return { kind: 'placed', ...placed.at(-1)! };
+};
+
+async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, key: string, context: Context): Promise<Effects> {
+  const { store, directory, rooms } = context;
+  const rows = await store.channels.list(tenant_id);
+  const row = rows.find((one) => laneKey(one) === laneKey(lane));
+  if (row === undefined) throw await missing(tenant_id, lane, context);
+  if (row.is_default) throw unsupported('chat_id: the default channel cannot be deleted');
+  const lanes = rows.filter((one) => one.chat_id === lane.chat_id && (lane.thread_id === null || one.thread_id === lane.thread_id));
+  const keys = new Set(lanes.map(laneKey));
+  const room = await rooms.of(tenant_id);
+  const turns = [...room.turns.values()].filter((state) => keys.has(laneKey(state)));
+  const stops = await Promise.all(
+    turns.map(async ({ agent_id, turn_id, chat_id, thread_id }) => ({
+      agent_id,
+      rows: await store.agentFrames.append(tenant_id, agent_id, [
+        { frame: { type: 'agent.stop', chat_id, thread_id, turn_id, payload: {} }, key: `stop:${turn_id}` },
+      ]),
+    })),
+  );
+  const deleted = channelDeleted(lane);
+  const messages = turns.flatMap((state) => state.messages);
+  const told = await tellAgents(tenant_id, { ...deleted }, `deleted:${key}`, context);
+  return {
+    before: turns.flatMap((state) => endTyping(room, state)),
+    forget: lanes.map((one) => ({ lane: laneKey(one) })),
+    frames: [
+      ...turns
+        .filter(({ reason }) => reason !== null)
+        .map((state) => durableFrame(laneFrame('agent.idle', state, {}), { key: `idle:${state.turn_id}` })),
+      durableFrame(deleted, { key: `deleted:${key}` }),
+    ],
+    values: Object.fromEntries([
+      ...turns.map(({ turn_id }) => [turnKey(turn_id), null] as const),
+      ...messages.map(({ message_id }) => [textKey(message_id), null] as const),
+    ]),
+    agent: [...stops, ...told],
+    know() {
+      for (const { turn_id } of turns) room.turns.delete(turn_id);
+      for (const { message_id } of messages) room.texts.delete(message_id);
+      for (const picker of [...room.pickers.values()]) if (keys.has(laneKey(picker))) room.pickers.delete(picker.picker_id);
+    },
+    async after() {
+      await store.channels.remove(tenant_id, lane);
+      directory.changed(tenant_id, 'channels');
+    },
+  };
+}

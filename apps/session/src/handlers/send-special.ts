@@ -1,0 +1,95 @@
+import { durableFrame, notFound, rateLimited } from '@iris/protocol';
+import type { ChannelRow, MediaRow, MessageRow, NewTurn } from '@iris/store';
+import { receipt } from '../agent/turn-frames.js';
+import type { Context, DeviceRequest } from '../context.js';
+import type { Effects, StoredMessage } from '../emission.js';
+import { channelCreated, messageOut } from '../rules/frames.js';
+import { derivedTitle } from '../rules/title.js';
+import { quotasOf, tellAgents } from './lookup.js';
+import { answerPicker } from './picker-select.js';
+import type { Plan } from './send-checks.js';
+
+type Request = DeviceRequest<'message.send'>;
+
+/** A send that makes a thread, brings files, or answers a question: more than one thing changes, so it is a step of its own. */
+export async function sendSpecial(
+  request: Request,
+  plan: Plan,
+  draft: { readonly message: MessageRow; readonly turn?: NewTurn },
+  keep: (stored: StoredMessage) => MessageRow | 'stale',
+  context: Context,
+): Promise<Effects> {
+  const { tenant_id, origin } = request;
+  const { store, directory } = context;
+  const key = draft.message.idempotency_key!;
+  const before = await store.messages.byIdempotencyKey(tenant_id, key);
+  const files = before === undefined ? await filesOf(request, plan.media_refs, context) : [];
+  const thread = plan.auto_thread ? await threadFor(request, plan, key, context) : undefined;
+  // Whoever answered first has answered: then this is a message like any other.
+  const answered = plan.clarify === undefined ? undefined : await answerPicker(plan.clarify, plan.text, key, context);
+  const message: MessageRow = {
+    ...draft.message,
+    ...(thread === undefined ? {} : { chat_id: thread.chat_id, thread_id: thread.thread_id }),
+    media: files.length === 0 ? null : files.map(mediaEntry),
+  };
+  const turn = answered === undefined && draft.turn !== undefined ? { turn: draft.turn } : {};
+  const row = keep((await store.messages.insert([{ message, ...turn }]))[0]!);
+  if (row === 'stale') return {};
+  const media_ids = files.map(({ media_id }) => media_id);
+  if (media_ids.length > 0 && !(await store.media.attach(tenant_id, media_ids, key))) throw notFound('media_refs');
+  const created = thread === undefined ? undefined : channelCreated(thread);
+  return {
+    frames: [
+      ...(created === undefined ? [] : [durableFrame(created, { key: `created:${thread!.chat_id}:${thread!.thread_id}` })]),
+      ...(answered?.frames ?? []),
+      messageOut(row, origin),
+    ],
+    // The agent has it, as an answer: no turn of its own will say so.
+    live: answered === undefined ? [] : await receipt(tenant_id, row, row.message_id, context),
+    agent: [
+      ...(created === undefined ? [] : await tellAgents(tenant_id, { ...created }, `created:${thread!.thread_id}`, context)),
+      ...(answered?.agent ?? []),
+    ],
+    know() {
+      answered?.know?.();
+      if (thread !== undefined) directory.changed(tenant_id, 'channels');
+    },
+  };
+}
+
+async function threadFor(request: Request, plan: Plan, key: string, context: Context): Promise<ChannelRow> {
+  const { tenant_id } = request;
+  const made = await context.store.channels.create({
+    tenant_id,
+    chat_id: plan.lane.chat_id,
+    name: derivedTitle(plan.text),
+    auto: true,
+    idempotency_key: `${key}:thread`,
+    max: (await quotasOf(tenant_id, context)).channels,
+    at: context.clock.now(),
+  });
+  if (made === 'no_channel') throw notFound('chat_id');
+  if (made === 'over_quota') throw rateLimited('no more threads', 60_000);
+  return made.row;
+}
+
+/** The uploads that the refs name. @throws RequestError `not_found` for one that is unknown, another device's, or attached before */
+async function filesOf(request: Request, refs: readonly string[], { store }: Context): Promise<MediaRow[]> {
+  const files: MediaRow[] = [];
+  for (const ref of refs) {
+    const file = await store.media.byRef(request.tenant_id, request.device_id, ref);
+    if (file === undefined || file.state !== 'uploaded') throw notFound('media_refs');
+    files.push(file);
+  }
+  return files;
+}
+
+const mediaEntry = ({ media_id, kind, mime, size, filename, sha256, details }: MediaRow): Record<string, unknown> => ({
+  ...details,
+  media_id,
+  kind,
+  mime,
+  size,
+  filename,
+  sha256,
+});

@@ -1,0 +1,29 @@
+import { type DownFrame, encode, laneKey, type MessageId } from '@iris/protocol';
+import type { PickerRow } from '@iris/store';
+import type { TextState, TurnState } from '../agent/room.js';
+import { laneFrame } from './frames.js';
+
+/** Bytes of texts so far that a joining device is told; what is beyond comes with the message's next update. */
+const textsMax_bytes = 1024 * 1024;
+
+/** What a joining device is told of what is going on: busy lanes, open pickers, and running messages with their text so far. */
+export function snapshotFrames(
+  turns: readonly TurnState[],
+  textOf: (message_id: MessageId) => TextState | undefined,
+  pickers: readonly PickerRow[],
+): DownFrame[] {
+  const busy = new Map<string, DownFrame>();
+  for (const turn of turns) if (turn.reason !== null) busy.set(laneKey(turn), laneFrame('agent.busy', turn, { reason: turn.reason }));
+  const frames: DownFrame[] = [...busy.values()];
+  for (const picker of pickers) frames.push(laneFrame(picker.type as 'picker.choice', picker, picker.payload as never));
+  let bytes = 0;
+  for (const turn of turns)
+    for (const { message_id, role } of turn.messages) {
+      frames.push(laneFrame('message.start', turn, { message_id, role }));
+      const text = textOf(message_id)?.text ?? '';
+      const update = laneFrame('message.update', turn, { message_id, text });
+      bytes += encode(update).length;
+      if (bytes <= textsMax_bytes) frames.push(update);
+    }
+  return frames;
+}
