@@ -32,6 +32,8 @@ export interface ServicesWanted {
   readonly install: boolean;
   /** The compose file whose services stand in when an engine runs. */
   readonly compose_file?: string;
+  /** Which Postgres is taken for new data when both are there; default: the installed one. */
+  readonly postgres?: 'installed' | 'embedded';
   /** False for throw-away data. */
   readonly durable?: boolean;
   say(line: string): void;
@@ -62,8 +64,8 @@ export async function planServices(wanted: ServicesWanted): Promise<ServicePlan>
 
   if (needed('postgres')) {
     const data = folder.path('postgres');
-    const programs = await choosePostgres(data);
-    if (programs.label === 'embedded') notes.push('Postgres: the embedded server, from the npm packages');
+    const programs = await choosePostgres(data, wanted.postgres);
+    if (programs.label === 'embedded' && wanted.postgres !== 'embedded') notes.push('Postgres: the embedded server, from the npm packages');
     const port = await freePort();
     const password = folder.secret('postgres_password');
     urls.set('postgres', `postgresql://iris:${encodeURIComponent(password)}@${loopback}:${port}/iris`);
