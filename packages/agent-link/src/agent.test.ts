@@ -840,6 +840,36 @@ describe('the link', () => {
     held_.letGo();
   });
 
+  test('no more is sent unacked than the gateway should have to hold; what it asks meanwhile is answered', async () => {
+    const held_ = held();
+    let patient = true;
+    const { gateway, clock, agent } = await attached(
+      { onTurn: held_.onTurn },
+      { ackEvery: () => (patient ? Number.POSITIVE_INFINITY : 1) },
+    );
+    const turn_id = gateway.startTurn('hi');
+    await clock.settle();
+    held_.turn.onSteer(() => true);
+    held_.turn.write('a');
+    for (let i = 0; i < 3_000; i++) held_.turn.commentary(`${i} `.padEnd(4_000, '.'));
+    held_.turn.write('b');
+    await clock.advance(1_000);
+    const sent = gateway.processed.length;
+    expect(sent).toBeGreaterThan(900);
+    expect(sent).toBeLessThan(1_200);
+    const seq = gateway.steer(turn_id, 'meanwhile');
+    await clock.settle();
+    expect(gateway.unacked).toBe(0);
+    patient = false;
+    gateway.net.cut();
+    await clock.advance(5_000);
+    expect(gateway.steered(seq)).toBe(true);
+    expect(agent.unacked).toBe(0);
+    expect(gateway.processed.filter((frame) => frame.type === 'commentary')).toHaveLength(3_000);
+    expect([...gateway.turns.get(turn_id)!.messages.values()][0]!.text).toBe('ab');
+    held_.letGo();
+  });
+
   test('garbage and unknown frames are passed over, numbered ones acked', async () => {
     const { gateway, clock } = await attached();
     gateway.tell({ type: 'some.news' as never, payload: {} });

@@ -131,7 +131,7 @@ export function runAgent(options: AgentOptions): Agent {
   async function deleted(frame: DownOf<'message.deleted'>): Promise<void> {
     const { message_ids } = frame.payload;
     const answer = await options.onDeleted?.({ chat_id: frame.chat_id, thread_id: frame.thread_id ?? null, message_ids });
-    journal.pass({
+    journal.say({
       type: 'ack',
       ...(frame.id === undefined ? {} : { id: String(frame.id) }),
       payload: { removed: [...(answer?.removed ?? [])], missing: [...(answer?.missing ?? (answer?.removed ? [] : message_ids))] },

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from './clock.js';
 import { closing, type Down, type DownOf, parseDown } from './frame.js';
-import type { Outlet } from './journal.js';
 import type { Log } from './log.js';
+import type { Outlet } from './outlet.js';
 import { type Connect, type LinkSocket, subprotocol } from './socket.js';
 
 export interface AttemptEvents {

@@ -1,17 +1,13 @@
 import type { Clock, Timer } from './clock.js';
 import { frame_bytes_max, type Kept, type Up } from './frame.js';
 import type { Log } from './log.js';
+import { type Outlet, type Sender, sender } from './outlet.js';
 import { applyRecord, type Spool, type SpoolRecord, type SpoolState } from './spool.js';
 import { byteLength } from './text.js';
 
-/** One connection as the journal sees it: where frames go while it lasts. */
-export interface Outlet {
-  send(text: string): void;
-}
-
 type Entry =
   | { readonly kind: 'kept'; readonly frame: Kept }
-  | { readonly kind: 'passing'; readonly outlet: Outlet; readonly frame: Up }
+  | { readonly kind: 'passing' | 'urgent'; readonly outlet: Outlet; readonly frame: Up }
   | { readonly kind: 'processed'; readonly seq: number }
   | { readonly kind: 'resume'; readonly outlet: Outlet }
   | { readonly kind: 'then'; readonly run: () => void };
@@ -24,8 +20,12 @@ export interface Journal {
   readonly state: SpoolState;
   /** Say something durable. Returns its `seq`. @throws RangeError when it is larger than a frame may be */
   keep(frame: Up): number;
-  /** Say something that may be lost. False: nobody is there to hear it. */
+  /** Say something that may be lost. False: nobody is there to hear it, or not now, see {@link congested}. */
   pass(frame: Up): boolean;
+  /** So much is unacked that more waits: what may be lost would be lost. */
+  readonly congested: boolean;
+  /** Say something that is not numbered, past what waits for acks: requests, and answers that an ack must not overtake. False: no link is up. */
+  say(frame: Up): boolean;
   /** The gateway's frames up to `seq` are done with. They are acked when that is stored. */
   processed(seq: number): void;
   /** The gateway has ours up to `seq`. */
@@ -61,7 +61,7 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
   const flushWaiters: (() => void)[] = [];
   /** Who hears what is said now, and who has been brought up to date and is being sent to. */
   let target: Outlet | undefined;
-  let live: Outlet | undefined;
+  let live: Sender | undefined;
   let stored_out = state.next_seq - 1;
   let stored_in = state.in_seq;
   let said_ack = -1;
@@ -124,18 +124,21 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
       switch (entry.kind) {
         case 'kept':
           stored_out = entry.frame.seq;
-          if (live) send(live, entry.frame);
+          live?.put(entry.frame);
           break;
         case 'passing':
-          if (live && entry.outlet === live) send(live, entry.frame);
+          if (entry.outlet === live?.outlet) live.put(entry.frame);
+          break;
+        case 'urgent':
+          if (entry.outlet === live?.outlet) sendNow(live.outlet, entry.frame);
           break;
         case 'processed':
           stored_in = Math.max(stored_in, entry.seq);
           break;
         case 'resume':
           if (entry.outlet !== target) break;
-          live = target;
-          for (const frame of state.unacked) if (frame.seq <= stored_out) send(live, frame);
+          live = sender(target, envelope);
+          for (const frame of [...state.unacked]) if (frame.seq <= stored_out) live.put(frame);
           break;
         case 'then':
           try {
@@ -145,12 +148,19 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
           }
       }
     }
-    if (live && said_ack !== stored_in && stored_in > 0) send(live, { type: 'ack', payload: {} });
+    if (live && said_ack !== stored_in && stored_in > 0) sendNow(live.outlet, { type: 'ack', payload: {} });
   }
 
-  function send(outlet: Outlet, frame: Up | Kept): void {
+  const sendNow = (outlet: Outlet, frame: Up) => outlet.send(JSON.stringify({ v: 1, ...envelope(), ...frame }));
+  function envelope(): object {
     said_ack = stored_in;
-    outlet.send(JSON.stringify(stored_in > 0 ? { v: 1, ack: stored_in, ...frame } : { v: 1, ...frame }));
+    return stored_in > 0 ? { ack: stored_in } : {};
+  }
+
+  function pass(kind: 'passing' | 'urgent', frame: Up): boolean {
+    if (!target) return false;
+    put({ kind, outlet: target, frame });
+    return true;
   }
 
   return {
@@ -163,11 +173,8 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
       put({ kind: 'kept', frame: kept });
       return kept.seq;
     },
-    pass(frame) {
-      if (!target) return false;
-      put({ kind: 'passing', outlet: target, frame });
-      return true;
-    },
+    pass: (frame) => live?.waiting !== true && pass('passing', frame),
+    say: (frame) => pass('urgent', frame),
     processed(seq) {
       applyRecord(state, { k: 'in', seq });
       put({ kind: 'processed', seq });
@@ -175,6 +182,7 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
     acked(seq) {
       if (seq <= state.acked) return;
       applyRecord(state, { k: 'ack', seq });
+      live?.acked(seq);
       stored_out = Math.max(stored_out, seq);
       ackRecord = seq;
       work();
@@ -189,11 +197,14 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
     },
     detach(outlet) {
       if (target === outlet) target = undefined;
-      if (live === outlet) live = undefined;
+      if (live?.outlet === outlet) live = undefined;
     },
     ackAgain() {
       said_ack = -1;
       put({ kind: 'then', run: () => {} });
+    },
+    get congested() {
+      return live?.waiting === true;
     },
     get stored_in() {
       return stored_in;

@@ -47,7 +47,7 @@ export function requests(options: { journal: Journal; clock: Clock; newId: (pref
         const asked = { ...frame, id };
         open.set(id, { ...(durable ? {} : { frame: asked }), resolve, reject, timer });
         if (durable) journal.keep(asked);
-        else journal.pass(asked);
+        else journal.say(asked);
       });
       // Whoever does not wait for the answer shall not be ended by its failure.
       answer.catch(() => {});
@@ -64,7 +64,7 @@ export function requests(options: { journal: Journal; clock: Clock; newId: (pref
       return true;
     },
     resumed() {
-      for (const { frame } of open.values()) if (frame) journal.pass(frame);
+      for (const { frame } of open.values()) if (frame) journal.say(frame);
     },
     close() {
       closed = true;

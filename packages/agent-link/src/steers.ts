@@ -17,10 +17,10 @@ export interface Steers {
   resumed(): void;
 }
 
-export function steers(journal: Pick<Journal, 'pass' | 'state'>): Steers {
+export function steers(journal: Pick<Journal, 'say' | 'state'>): Steers {
   const given = new Map<number, Given>();
   const say = ({ id, turn_id }: DownOf<'agent.steer'>, accepted: boolean) =>
-    void journal.pass({
+    void journal.say({
       type: 'agent.steer',
       ...(id === undefined ? {} : { id: String(id) }),
       ...(turn_id === undefined ? {} : { turn_id }),

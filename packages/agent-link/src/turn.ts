@@ -96,7 +96,7 @@ export function createTurn({ context, log, start, command, mayBeBusy, onEnd }: T
         over: () => over !== undefined,
         keep,
         pass,
-        congested: () => context.link.buffered() > congested_bytes,
+        congested: () => context.journal.congested || context.link.buffered() > congested_bytes,
         more: footerNow,
       },
       role,

@@ -80,6 +80,8 @@ export const messageScenes: readonly Scene[] = [
         const head = `${i}/${frames} `;
         turn.commentary(head + '·'.repeat(Math.max(0, Math.floor((bytes - head.length) / 2))));
         if (i % 100 === 0) await new Promise<void>((resolve) => stage.clock.soon(resolve));
+        // As fast as the gateway takes them, not faster.
+        while (stage.agent().unacked > 2_000 && !turn.signal.aborted) await stage.pause(turn, 20);
       }
     },
   },
