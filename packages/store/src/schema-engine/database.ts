@@ -1,21 +1,44 @@
 import { PrismaPg } from '@prisma/adapter-pg';
-import type { SqlDriverAdapter, SqlMigrationAwareDriverAdapterFactory } from '@prisma/driver-adapter-utils';
+import {
+  ColumnTypeEnum,
+  type SqlDriverAdapter,
+  type SqlMigrationAwareDriverAdapterFactory,
+  type SqlResultSet,
+} from '@prisma/driver-adapter-utils';
 import pg from 'pg';
 
 const connect_ms = 10_000;
 
-/** Type numbers of Postgres. The adapter does not know `"char"`, a single letter in the system tables; as text it does. */
+/**
+ * The adapter does not know the type `"char"`, a single letter in the system tables that the engine describes a database by. So such
+ * columns get a type number of our own, which the adapter takes for a user's type and hands to a parser; the parser marks the letters,
+ * and the column becomes one of characters.
+ */
 const charOid = 18;
-const textOid = 25;
+const markedOid = 2_147_000_018;
+
+class Letter {
+  constructor(readonly value: unknown) {}
+}
 
 class DescribingClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
     // Before the client's own listener, which is added on connecting.
     this.connection.on('rowDescription', (message: { fields: { dataTypeID: number }[] }) => {
-      for (const field of message.fields) if (field.dataTypeID === charOid) field.dataTypeID = textOid;
+      for (const field of message.fields) if (field.dataTypeID === charOid) field.dataTypeID = markedOid;
     });
   }
+}
+
+function withLetters({ columnNames, columnTypes, rows }: SqlResultSet): SqlResultSet {
+  const letters = new Set((rows[0] ?? []).flatMap((value, column) => (value instanceof Letter ? [column] : [])));
+  if (letters.size === 0) return { columnNames, columnTypes, rows };
+  return {
+    columnNames,
+    columnTypes: columnTypes.map((type, column) => (letters.has(column) ? ColumnTypeEnum.Character : type)),
+    rows: rows.map((row) => row.map((value) => (value instanceof Letter ? value.value : value))),
+  };
 }
 
 /** One database, by its address, for the schema engine. */
@@ -38,7 +61,10 @@ export function engineDatabase(url: string) {
     const pool = new pg.Pool({ ...config(database), max: 4, Client: DescribingClient });
     // A pool whose idle connection dies says so here; the next query says it to its caller.
     pool.on('error', () => {});
-    const plain = await new PrismaPg(pool, { disposeExternalPool: true }).connect();
+    const userDefinedTypeParser = async (oid: number, value: unknown): Promise<unknown> => (oid === markedOid ? new Letter(value) : value);
+    const plain = await new PrismaPg(pool, { disposeExternalPool: true, userDefinedTypeParser }).connect();
+    const queryRaw = plain.queryRaw.bind(plain);
+    plain.queryRaw = async (query) => withLetters(await queryRaw(query));
     // The whole script in one query: split at semicolons, `$$` bodies would break, and half a migration would stay when it fails.
     plain.executeScript = async (script) => {
       await pool.query(script);

@@ -34,14 +34,33 @@ export const engineVersion = (): string => engineBindings().version();
 /** Calls of the engine's protocol, by name. */
 export type Engine = (method: string, params: Record<string, unknown>) => Promise<unknown>;
 
+/** The engine panicked: a fault of its own. Nothing more comes from it, not even a failure of the call. */
+export class EnginePanic extends Error {
+  override readonly name = 'EnginePanic';
+}
+
 /** A schema engine on one database; it connects at the first call that needs it. */
 export function schemaEngine(factory: SqlMigrationAwareDriverAdapterFactory): Engine {
   let engine: Promise<bindings.SchemaEngine> | undefined;
-  return async (method, params) => {
-    engine ??= engineBindings().SchemaEngine.new({ datamodels: undefined }, () => {}, bindMigrationAwareSqlAdapterFactory(factory));
-    const methods = (await engine) as unknown as Record<string, (params: unknown) => Promise<unknown>>;
-    const call = methods[method];
-    if (typeof call !== 'function') throw new Error(`the schema engine has no ${method}`);
-    return call.call(methods, params);
+  let panicked: (panic: EnginePanic) => void = () => {};
+  // The module tells a panic to this global, and to nobody else.
+  Reflect.set(globalThis, 'PRISMA_WASM_PANIC_REGISTRY', { set_message: (message: string) => panicked(new EnginePanic(message)) });
+  const bound = bindMigrationAwareSqlAdapterFactory(factory);
+  /** What the driver threw goes through the engine as a number; here it is itself again. */
+  const original = (error: unknown): unknown => {
+    const id = /^External error id#(\d+)/.exec(error instanceof Error ? error.message : '')?.[1];
+    return (id === undefined ? undefined : bound.errorRegistry.consumeError(Number(id))?.error) ?? error;
   };
+  return (method, params) =>
+    new Promise((resolve, reject) => {
+      panicked = reject;
+      engine ??= engineBindings().SchemaEngine.new({ datamodels: undefined }, () => {}, bound);
+      engine
+        .then((started) => {
+          const call = (started as unknown as Record<string, ((params: unknown) => Promise<unknown>) | undefined>)[method];
+          if (typeof call !== 'function') throw new Error(`the schema engine has no ${method}`);
+          return call.call(started, params);
+        })
+        .then(resolve, (error: unknown) => reject(original(error)));
+    });
 }

@@ -1,4 +1,4 @@
-import type { Engine } from './engine.js';
+import { type Engine, EnginePanic } from './engine.js';
 
 interface Request {
   readonly id: number;
@@ -11,6 +11,7 @@ const engineFailed = 4466;
 /**
  * JSON-RPC 2.0, one message a line, as the stock engine speaks it on its standard streams.
  * Requests are answered in the order they come.
+ * @throws when the engine panicked, after saying so to whoever asked
  */
 export async function serveRpc(lines: AsyncIterable<string>, engine: Engine, send: (line: string) => void): Promise<void> {
   let ownId = 1;
@@ -25,9 +26,11 @@ export async function serveRpc(lines: AsyncIterable<string>, engine: Engine, sen
       send(JSON.stringify({ jsonrpc: '2.0', id: request.id, result: result ?? null }));
     } catch (error) {
       const { message, code } = error as { message?: unknown; code?: unknown };
-      const data = { is_panic: false, message: String(message ?? error), meta: {}, error_code: typeof code === 'string' ? code : '' };
+      const is_panic = error instanceof EnginePanic;
+      const data = { is_panic, message: String(message ?? error), meta: {}, error_code: typeof code === 'string' ? code : '' };
       const failed = { code: engineFailed, message: 'An error happened. Check the data field for details.', data };
       send(JSON.stringify({ jsonrpc: '2.0', id: request.id, error: failed }));
+      if (is_panic) throw error;
     }
   }
 }
