@@ -823,6 +823,36 @@ describe('the link', () => {
     expect(gateway.unacked).toBe(0);
   });
 
+  test.each([
+    ['that was never linked before', 0],
+    ['that has had other links since', 7],
+  ])('a gateway that has forgotten everything, and %s, is given a new installation', async (_, links) => {
+    const held_ = held();
+    const { gateway, clock, agent } = await attached({ onTurn: held_.onTurn });
+    gateway.startTurn('old');
+    await clock.settle();
+    const old = held_.turn;
+    old.write('for the old gateway only');
+    await clock.settle();
+    gateway.net.cut();
+    await clock.settle();
+    agent.lane('android:chan_1').say('said while away, to nobody else');
+    gateway.forget(links);
+    await clock.advance(5_000);
+    expect(old.signal.aborted).toBe(true);
+    expect(new Set(gateway.hellos.map((hello) => hello.install_id)).size).toBe(2);
+    expect(gateway.hellos.at(-1)).toMatchObject({ last_seq: 0, open_turns: [] });
+    expect(gateway.processed).toMatchObject([{ type: 'commands.catalog', seq: 1 }]);
+    const turn_id = gateway.startTurn('new', { turn_id: 'tn_new' });
+    await clock.settle();
+    held_.letGo('answer');
+    await clock.settle();
+    expect(gateway.turns.get(turn_id)).toMatchObject({ outcome: 'completed' });
+    expect(JSON.stringify(gateway.processed)).not.toContain('old gateway');
+    expect(JSON.stringify(gateway.processed)).not.toContain('while away');
+    expect(agent.unacked).toBe(0);
+  });
+
   test('deltas wait while the network takes no more, and go as one', async () => {
     const held_ = held();
     const { gateway, clock } = await attached({ onTurn: held_.onTurn });

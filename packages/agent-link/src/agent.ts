@@ -69,6 +69,10 @@ export function runAgent(options: AgentOptions): Agent {
         steering.resumed();
         asked.resumed();
       },
+      startedOver() {
+        turns.abandonAll();
+        sendCatalog();
+      },
       offline: (code, reason) => options.onStatus?.({ state: 'offline', code, reason }),
       ended: (end) => void finish(end),
     },

@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type Random, randomId } from './ids.js';
 import type { Log } from './log.js';
-import { applyRecord, emptyState, headOf, type Spool, type SpoolHead, type SpoolRecord, type SpoolState, stateOf } from './spool.js';
+import { applyRecord, emptyState, headOf, type Spool, type SpoolRecord, type SpoolState } from './spool.js';
 
 const appendFile = promisify(plainAppendFile) as unknown as (fd: number, data: string) => Promise<void>;
 const dataSync = promisify(fdatasync);
@@ -90,7 +90,7 @@ export function fileSpool(dir: string, options: FileSpoolOptions): Spool {
   };
 }
 
-const lines = (records: readonly (SpoolRecord | SpoolHead)[]): string => records.map((record) => `${JSON.stringify(record)}\n`).join('');
+const lines = (records: readonly SpoolRecord[]): string => records.map((record) => `${JSON.stringify(record)}\n`).join('');
 const snapshot = (state: SpoolState): string => lines([headOf(state), ...state.unacked.map((f) => ({ k: 'out', f }) as const)]);
 
 /** The file's state. A torn last line was never acted upon and is cut off; a file that makes no sense is put aside and a new installation begun. */
@@ -126,12 +126,10 @@ function replay(text: string): SpoolState | undefined {
   let state: SpoolState | undefined;
   for (const line of text.split('\n')) {
     if (line === '') continue;
-    const record = JSON.parse(line) as SpoolRecord | SpoolHead;
-    if (record.k === 'head') {
-      if (record.v !== 1) throw new Error(`spool format ${String(record.v)} is not known here`);
-      state = stateOf(record);
-    } else if (state) applyRecord(state, record);
-    else throw new Error('the spool has no head');
+    const record = JSON.parse(line) as SpoolRecord;
+    if (!state && record.k !== 'head') throw new Error('the spool has no head');
+    state ??= emptyState('');
+    applyRecord(state, record);
   }
   return state;
 }

@@ -16,12 +16,14 @@ export interface Inbox {
   take(frame: Down): void;
   /** A new connection begins, with all that is not yet acked. */
   resumed(): void;
+  /** Another sequence begins, at 1. */
+  startOver(): void;
 }
 
 export function inbox(options: InboxOptions): Inbox {
   let received = options.from;
   let done = options.from;
-  const holding = new Set<number>();
+  let holding = new Set<number>();
   /** Where a gap was seen that made us reconnect. If it is there again, the gateway has withdrawn those frames. */
   let gap_at: number | undefined;
   let resumed_at_gap = false;
@@ -55,18 +57,25 @@ export function inbox(options: InboxOptions): Inbox {
       received = seq;
       const pending = run(frame);
       if (pending) {
-        holding.add(seq);
+        const held = holding;
+        held.add(seq);
         void pending
           .catch((error) => options.fault(error, frame.type))
           .then(() => {
-            holding.delete(seq);
-            advance();
+            held.delete(seq);
+            if (held === holding) advance();
           });
       }
       advance();
     },
     resumed() {
       resumed_at_gap = true;
+    },
+    startOver() {
+      received = 0;
+      done = 0;
+      holding = new Set();
+      gap_at = undefined;
     },
   };
 }

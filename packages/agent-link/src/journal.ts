@@ -2,7 +2,7 @@ import type { Clock, Timer } from './clock.js';
 import { frame_bytes_max, type Kept, type Up } from './frame.js';
 import type { Log } from './log.js';
 import { type Outlet, type Sender, sender } from './outlet.js';
-import { applyRecord, type Spool, type SpoolRecord, type SpoolState } from './spool.js';
+import { applyRecord, emptyState, headOf, type Spool, type SpoolHead, type SpoolRecord, type SpoolState } from './spool.js';
 import { byteLength } from './text.js';
 
 type Entry =
@@ -10,6 +10,7 @@ type Entry =
   | { readonly kind: 'passing' | 'urgent'; readonly outlet: Outlet; readonly frame: Up }
   | { readonly kind: 'processed'; readonly seq: number }
   | { readonly kind: 'resume'; readonly outlet: Outlet }
+  | { readonly kind: 'startOver'; readonly head: SpoolHead }
   | { readonly kind: 'then'; readonly run: () => void };
 
 /**
@@ -36,6 +37,8 @@ export interface Journal {
   resume(outlet: Outlet): void;
   /** The link is down. */
   detach(outlet: Outlet): void;
+  /** Be another installation from now on: both sequences begin anew, and nothing of the old one is said any more. */
+  startOver(install_id: string): void;
   /** Say the ack again: the gateway repeated something, so it has not heard it. */
   ackAgain(): void;
   /** Highest `seq` of the gateway that is processed and stored. */
@@ -66,6 +69,8 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
   let stored_in = state.in_seq;
   let said_ack = -1;
   let closed = false;
+  /** Rises when all begins anew: what was under way by then is not said any more. */
+  let era = 0;
 
   const put = (entry: Entry): void => {
     queue.push(entry);
@@ -91,19 +96,19 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
     for (const done of idleWaiters.splice(0)) done();
   }
 
-  async function write(written: Promise<void>, records: readonly SpoolRecord[], batch: readonly Entry[]): Promise<void> {
+  async function write(written: Promise<void>, records: readonly SpoolRecord[], batch: readonly Entry[], since = era): Promise<void> {
     try {
       await written;
     } catch (error) {
       // A full disk must not turn into a lost or a twice-numbered frame: nothing is said until it is stored.
       log.error('agent_link.spool_write', { error });
       if (closed) return;
-      retry = clock.after(retry_ms, () => void write(spool.append(records) ?? Promise.resolve(), records, batch));
+      retry = clock.after(retry_ms, () => void write(spool.append(records) ?? Promise.resolve(), records, batch, since));
       return;
     }
     retry = undefined;
     if (closed) return;
-    deliver(batch);
+    if (since === era) deliver(batch);
     working = false;
     work();
   }
@@ -113,6 +118,7 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
     for (const entry of batch) {
       if (entry.kind === 'kept') records.push({ k: 'out', f: entry.frame });
       else if (entry.kind === 'processed') records.push({ k: 'in', seq: entry.seq });
+      else if (entry.kind === 'startOver') records.push(entry.head);
     }
     if (ackRecord !== undefined) records.push({ k: 'ack', seq: ackRecord });
     ackRecord = undefined;
@@ -120,7 +126,9 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
   }
 
   function deliver(batch: readonly Entry[]): void {
+    const since = era;
     for (const entry of batch) {
+      if (since !== era) return;
       switch (entry.kind) {
         case 'kept':
           stored_out = entry.frame.seq;
@@ -139,6 +147,8 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
           if (entry.outlet !== target) break;
           live = sender(target, envelope);
           for (const frame of [...state.unacked]) if (frame.seq <= stored_out) live.put(frame);
+          break;
+        case 'startOver':
           break;
         case 'then':
           try {
@@ -198,6 +208,18 @@ export function journal(options: { spool: Spool; clock: Clock; log: Log }): Jour
     detach(outlet) {
       if (target === outlet) target = undefined;
       if (live?.outlet === outlet) live = undefined;
+    },
+    startOver(install_id) {
+      const head = { ...headOf(emptyState(install_id)), ended: [...state.ended, ...state.turns.keys()] };
+      applyRecord(state, head);
+      queue = [];
+      era++;
+      ackRecord = undefined;
+      target = undefined;
+      live = undefined;
+      stored_out = 0;
+      stored_in = 0;
+      put({ kind: 'startOver', head });
     },
     ackAgain() {
       said_ack = -1;

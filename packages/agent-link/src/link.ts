@@ -2,7 +2,7 @@ import { type Attempt, attempt } from './attempt.js';
 import { reconnectDelay } from './backoff.js';
 import type { Clock, Timer } from './clock.js';
 import { closing, type Down, type DownOf } from './frame.js';
-import type { Random } from './ids.js';
+import { type Random, randomId } from './ids.js';
 import { inbox } from './inbox.js';
 import { type Journal, journal } from './journal.js';
 import type { Log } from './log.js';
@@ -24,6 +24,8 @@ export interface LinkEvents {
   online(ack: DownOf<'hello.ack'>['payload']): void;
   /** What is unacked is on its way; now the state of open turns, and then traffic. */
   resumed(): void;
+  /** The gateway knows nothing of us, and all begins anew: what was going on is over. */
+  startedOver(): void;
   offline(code: number, reason: string): void;
   ended(end: LinkEnd): void;
 }
@@ -105,7 +107,10 @@ export function link(options: LinkOptions): Link {
           // Also those that are over but for an ack: the gateway is still to hear their end from us.
           open_turns: [...spool.state.turns.keys()],
         }),
-        greeted: (ack) => greeted(dialled, ack),
+        greeted(ack) {
+          if (isStranger(ack)) startOver(dialled);
+          else greeted(dialled, ack);
+        },
         acked: (seq) => out.acked(seq),
         // While a newer link of ours is up, the old one has nothing more to say that will not be said again.
         frame(frame) {
@@ -120,6 +125,21 @@ export function link(options: LinkOptions): Link {
       },
     });
     return dialled;
+  }
+
+  /** A gateway that has acked more of us than it has now, or has never had a link of this agent, is not the one that our spool is about. */
+  const isStranger = ({ epoch, last_seq }: DownOf<'hello.ack'>['payload']): boolean => {
+    const { acked, in_seq } = spool.state;
+    return last_seq < acked || (epoch === 1 && acked + in_seq > 0);
+  };
+
+  /** Both sides begin at 0, as a new installation. What waits for the old gateway is for nobody else's eyes, and goes. */
+  function startOver(from: Attempt): void {
+    log.error('agent_link.started_over', { dropped: spool.state.unacked.length });
+    out.startOver(`in_${randomId(options.random, 20)}`);
+    received.startOver();
+    events.startedOver();
+    from.drop('started over');
   }
 
   function greeted(greeting: Attempt, ack: DownOf<'hello.ack'>['payload']): void {

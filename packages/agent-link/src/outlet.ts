@@ -20,24 +20,20 @@ export const window_bytes = 4 * 1024 * 1024;
 
 /** @param envelope what every frame carries beside itself, at the moment it is sent */
 export function sender(outlet: Outlet, envelope: () => object): Sender {
-  let queue: (Up | Kept)[] = [];
-  let at = 0;
-  let unacked: { readonly seq: number; readonly bytes: number }[] = [];
+  const queue = fifo<Up | Kept>();
+  const unacked = fifo<{ readonly seq: number; readonly bytes: number }>();
   let unacked_bytes = 0;
 
   const pump = () => {
-    while (at < queue.length && (unacked_bytes < window_bytes || unacked.length === 0)) {
-      const frame = queue[at++]!;
+    while (unacked_bytes < window_bytes || unacked.first() === undefined) {
+      const frame = queue.shift();
+      if (frame === undefined) return;
       const text = JSON.stringify({ v: 1, ...envelope(), ...frame });
       if ('seq' in frame) {
         unacked.push({ seq: frame.seq, bytes: text.length });
         unacked_bytes += text.length;
       }
       outlet.send(text);
-    }
-    if (at === queue.length || at > 1_000) {
-      queue = queue.slice(at);
-      at = 0;
     }
   };
 
@@ -48,14 +44,35 @@ export function sender(outlet: Outlet, envelope: () => object): Sender {
       pump();
     },
     acked(seq) {
-      let gone = 0;
-      while (gone < unacked.length && unacked[gone]!.seq <= seq) unacked_bytes -= unacked[gone++]!.bytes;
-      if (gone === 0) return;
-      unacked = unacked.slice(gone);
+      for (let first = unacked.first(); first !== undefined && first.seq <= seq; first = unacked.first()) {
+        unacked_bytes -= first.bytes;
+        unacked.shift();
+      }
       pump();
     },
     get waiting() {
-      return at < queue.length;
+      return queue.first() !== undefined;
+    },
+  };
+}
+
+/** First in, first out, at the same price whatever the length. */
+function fifo<T>() {
+  let items: T[] = [];
+  let at = 0;
+  return {
+    push: (item: T) => void items.push(item),
+    first: (): T | undefined => items[at],
+    shift(): T | undefined {
+      const item = items[at];
+      if (item === undefined) return undefined;
+      at++;
+      // Half of it is gone: what is left moves once for every time that it was passed by.
+      if (at > 64 && at * 2 > items.length) {
+        items = items.slice(at);
+        at = 0;
+      }
+      return item;
     },
   };
 }

@@ -10,7 +10,8 @@ export interface SpooledTurn {
 
 /** What must survive the process: both sequences, what the gateway has not acked, and which turns were begun. */
 export interface SpoolState {
-  readonly install_id: string;
+  /** The gateway counts both sequences per installation. */
+  install_id: string;
   /** Of the next durable frame. */
   next_seq: number;
   /** Everything of ours up to here is processed and stored by the gateway. */
@@ -31,9 +32,11 @@ export type SpoolRecord =
   /** The gateway's frames up to `seq` are processed. */
   | { readonly k: 'in'; readonly seq: number }
   /** The gateway has ours up to `seq`. Safe to lose: it says so again at the next `hello`. */
-  | { readonly k: 'ack'; readonly seq: number };
+  | { readonly k: 'ack'; readonly seq: number }
+  /** All of the state, whatever was before. */
+  | SpoolHead;
 
-/** The whole state as the first line of a file, followed by one `out` for each unacked frame. */
+/** The whole state but for unacked frames, each of which follows as an `out`. The first line of a file. */
 export interface SpoolHead {
   readonly k: 'head';
   readonly v: 1;
@@ -76,7 +79,23 @@ export function applyRecord(state: SpoolState, record: SpoolRecord): void {
       return;
     case 'out':
       applyOut(state, record.f);
+      return;
+    case 'head':
+      applyHead(state, record);
   }
+}
+
+function applyHead(state: SpoolState, head: SpoolHead): void {
+  if (head.v !== 1) throw new Error(`spool format ${String(head.v)} is not known here`);
+  state.install_id = head.install_id;
+  state.next_seq = head.next_seq;
+  state.acked = head.acked;
+  state.in_seq = head.in_seq;
+  state.unacked.length = 0;
+  state.turns.clear();
+  for (const [turn_id, turn] of head.turns) state.turns.set(turn_id, turn);
+  state.ended.clear();
+  for (const turn_id of head.ended) state.ended.add(turn_id);
 }
 
 function applyOut(state: SpoolState, frame: Kept): void {
@@ -120,16 +139,6 @@ export const headOf = (state: SpoolState): SpoolHead => ({
   in_seq: state.in_seq,
   turns: [...state.turns],
   ended: [...state.ended],
-});
-
-export const stateOf = (head: SpoolHead): SpoolState => ({
-  install_id: head.install_id,
-  next_seq: head.next_seq,
-  acked: head.acked,
-  in_seq: head.in_seq,
-  unacked: [],
-  turns: new Map(head.turns),
-  ended: new Set(head.ended),
 });
 
 /** Nothing outlives the process: each start is a new installation, to which the gateway gives what the last one had not acked. */

@@ -20,6 +20,8 @@ export interface RunningTurn {
   run(handler: TurnHandler): void;
   /** The person's word, or the agent's own end: nothing more is said, and the function is given time to come back. */
   stop(outcome: 'cancelled' | 'interrupted'): void;
+  /** The gateway that gave it is gone: it ends without a word. */
+  abandon(): void;
   /** Whether the running function takes the text. */
   steer(text: string, message_id: string | undefined): boolean;
   snapshot(): Up;
@@ -221,6 +223,19 @@ export function createTurn({ context, log, start, command, mayBeBusy, onEnd }: T
         end(outcome);
       });
       abort.abort(new LinkError('closed', outcome === 'cancelled' ? 'the turn was stopped' : 'the agent is shutting down'));
+    },
+    abandon() {
+      if (done) return;
+      done = true;
+      closing = true;
+      grace?.cancel();
+      stopping ??= 'interrupted';
+      over = 'stopped';
+      for (const stream of [...streams]) stream.stop();
+      for (const close of [...asking.values()]) close('stopped');
+      abort.abort(new LinkError('closed', 'the gateway has forgotten the turn'));
+      onEnd(turn_id);
+      resolveEnded();
     },
     steer(text, message_id) {
       if (over || !steered) return false;

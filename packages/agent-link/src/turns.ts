@@ -13,6 +13,7 @@ export interface Turns {
   /** Those of a lane that is gone; without a thread, of the whole channel. */
   stopLane(chat_id: string, thread_id: string | undefined): void;
   stopAll(): void;
+  abandonAll(): void;
   steer(frame: DownOf<'agent.steer'>): boolean;
   /** Say the whole state of every open turn, for a gateway that may have missed what passed. */
   snapshot(): void;
@@ -49,6 +50,9 @@ export function runningTurns(options: { context: LaneContext; log: Log; catalog:
       for (const turn of turns.values()) {
         if (turn.chat_id === chat_id && (thread_id === undefined || turn.thread_id === thread_id)) turn.stop('cancelled');
       }
+    },
+    abandonAll() {
+      for (const turn of turns.values()) turn.abandon();
     },
     stopAll() {
       for (const turn of turns.values()) turn.stop('interrupted');

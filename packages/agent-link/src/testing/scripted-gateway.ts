@@ -62,6 +62,8 @@ export interface ScriptedGateway {
   /** Take a frame back that was not acked: its number is never sent again. */
   withdraw(seq: number): void;
   close(code: number): void;
+  /** As after the loss of its database: it knows nothing of the agent, nor of any turn. `links` have been there since. */
+  forget(links?: number): void;
   /** Refuse the next dials with this close code; undefined: take them again. */
   refuse: number | undefined;
 }
@@ -99,7 +101,12 @@ export function scriptedGateway(options: ScriptedGatewayOptions): ScriptedGatewa
   function hello(frame: Extract<AgentUpFrame, { type: 'hello' }>, to: NonNullable<typeof link>) {
     const { payload } = frame;
     hellos.push(payload);
-    if (install_id !== payload.install_id) {
+    if (install_id === payload.install_id) {
+      if (payload.last_seq < acked) fault(`hello.last_seq ${payload.last_seq} is below what was acked, ${acked}`);
+      if (payload.last_seq > out_seq) fault(`hello.last_seq ${payload.last_seq} was never sent`);
+      takeAck(payload.last_seq, true);
+      for (const turn_id of payload.open_turns ?? []) if (!book.turns.has(turn_id)) fault(`open turn ${turn_id} is unknown`);
+    } else {
       // A new installation: both sequences start over; what the old one had not acked goes to the new one.
       install_id = payload.install_id;
       in_seq = 0;
@@ -108,10 +115,6 @@ export function scriptedGateway(options: ScriptedGatewayOptions): ScriptedGatewa
       out = out.map((told, i) => ({ ...told, seq: i + 1 }));
       out_seq = out.length;
     }
-    if (payload.last_seq < acked) fault(`hello.last_seq ${payload.last_seq} is below what was acked, ${acked}`);
-    if (payload.last_seq > out_seq) fault(`hello.last_seq ${payload.last_seq} was never sent`);
-    takeAck(payload.last_seq, true);
-    for (const turn_id of payload.open_turns ?? []) if (!book.turns.has(turn_id)) fault(`open turn ${turn_id} is unknown`);
     to.greeted = true;
     book.resumed();
     write({
@@ -294,6 +297,18 @@ export function scriptedGateway(options: ScriptedGatewayOptions): ScriptedGatewa
     },
     withdraw(seq) {
       out = out.filter((told) => told.seq !== seq);
+    },
+    forget(links = 0) {
+      install_id = undefined;
+      in_seq = 0;
+      out = [];
+      out_seq = 0;
+      acked = 0;
+      epoch = links;
+      texts.clear();
+      steers.clear();
+      book.clear();
+      processed.length = 0;
     },
     close: (code) => link?.end.close(code, ''),
     refuse: undefined,

@@ -165,6 +165,7 @@ export function turnBook(fault: (text: string) => void) {
         snapshotDue: false,
       });
     },
+    clear: () => turns.clear(),
     resumed(): void {
       for (const turn of turns.values()) turn.snapshotDue = turn.accepted && turn.outcome === undefined;
     },
