@@ -11,7 +11,7 @@ const wave_ms = 100;
 const spread = 0.8;
 
 /**
- * Close every socket within `within_ms`, in waves of chance order, so that the devices come back to the other edges spread
+ * Close every socket within `within_ms`, each at a moment of chance, in waves, so that the devices come back to the other edges spread
  * out. One that is owed an answer is passed over until it has it or the time is up. Agents are told first, so that they can open
  * their next link before this one goes.
  * @param options.service the service as a whole goes: devices are told `status restarting`, which apps show
@@ -21,21 +21,15 @@ export async function drain(edge: EdgeContext, { within_ms, service }: { within_
   if (service) tellRestarting(edge);
   for (const link of edge.links) link.socket.send(drainFrame(within_ms));
 
-  const waiting = shuffle([...edge.connections.values()].filter(isOpen), () => edge.random.unit());
-  const waves = Math.max(1, Math.floor((within_ms * spread) / wave_ms));
-  const each = Math.ceil(waiting.length / waves);
   const begun = edge.clock.now();
-  let owed: (DeviceConnection | AgentLink)[] = [];
+  let waiting = [...edge.connections.values()]
+    .filter(isOpen)
+    .map((connection) => ({ connection, at: edge.random.unit() * within_ms * spread }));
   while (waiting.length > 0) {
-    const wave = waiting.splice(0, each);
-    for (const connection of wave) if (!closeUnlessOwed(edge, connection)) owed.push(connection);
-    if (waiting.length > 0) await sleep(edge, wave_ms * (0.5 + edge.random.unit()));
-    if (edge.clock.now() - begun > within_ms * spread) break;
-  }
-  owed.push(...waiting);
-  while (owed.length > 0 && edge.clock.now() - begun < within_ms) {
-    owed = owed.filter((connection) => !closeUnlessOwed(edge, connection));
-    if (owed.length > 0) await sleep(edge, wave_ms);
+    const passed = edge.clock.now() - begun;
+    if (passed >= within_ms) break;
+    waiting = waiting.filter(({ connection, at }) => at > passed || !closeUnlessOwed(edge, connection));
+    if (waiting.length > 0) await new Promise<void>((resolve) => void edge.clock.after(Math.min(wave_ms, within_ms - passed), resolve));
   }
   // What came meanwhile, and what time has run out for.
   for (const connection of [...edge.connections.values()]) if (isOpen(connection)) end(edge, connection);
@@ -54,14 +48,4 @@ function closeUnlessOwed(edge: EdgeContext, connection: DeviceConnection | Agent
 function end(edge: EdgeContext, connection: DeviceConnection | AgentLink): void {
   edge.meters.closed.add(1, { code: closeCodes.restarting });
   connection.socket.close(closeCodes.restarting, 'this edge goes; connect again');
-}
-
-const sleep = (edge: EdgeContext, ms: number): Promise<void> => new Promise((resolve) => void edge.clock.after(ms, resolve));
-
-function shuffle<T>(items: T[], unit: () => number): T[] {
-  for (let i = items.length - 1; i > 0; i--) {
-    const j = Math.floor(unit() * (i + 1));
-    [items[i], items[j]] = [items[j]!, items[i]!];
-  }
-  return items;
 }

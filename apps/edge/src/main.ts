@@ -1,0 +1,49 @@
+import { natsBus } from '@iris/bus';
+import { redisOutbox } from '@iris/outbox';
+import type { ConnectionId, EdgeId } from '@iris/protocol';
+import { loadConfig, runPart } from '@iris/runtime';
+import { createEdge } from './edge.js';
+import { EdgeProcessConfig } from './process-config.js';
+import { startUwsServer } from './uws-server.js';
+
+const config = loadConfig(EdgeProcessConfig);
+
+await runPart('edge', config, async ({ instance, life, health, clock, random, ids, log, meter }) => {
+  const bus = await life.start(
+    'bus',
+    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log }),
+    (one) => one.close(),
+  );
+  const outbox = await life.start(
+    'outbox',
+    () => redisOutbox({ url: config.redis_url, name: instance, clock, random, log }),
+    (one) => one.close(),
+  );
+  const { edge } = await life.start(
+    'edge',
+    async () => {
+      const { edge_host: host, edge_port: port, edge_origins, trusted_proxies, tls_cert_file, tls_key_file } = config;
+      const tls = tls_cert_file && tls_key_file ? { tls: { cert_file: tls_cert_file, key_file: tls_key_file } } : {};
+      const origins = edge_origins.length > 0 ? edge_origins : ('same-host' as const);
+      const server = await startUwsServer({ host, port, origins, trusted_proxies, clock, ...tls }, (socket, opening) =>
+        edge.accept(socket, opening),
+      );
+      const newConnectionId = () => ids.sortable() as ConnectionId;
+      const edge = createEdge(
+        { bus, outbox, clock, log, meter, random, edge_id: instance as EdgeId, groups: server.groups, newConnectionId },
+        config,
+      );
+      await edge.start();
+      return { edge, server };
+    },
+    async ({ edge, server }) => {
+      // New sockets go elsewhere, the old ones are closed spread out, and what they were owed is answered before.
+      server.stopListening();
+      await edge.drain({ within_ms: config.drain_ms, service: false });
+      await edge.stop();
+      server.close();
+    },
+  );
+  health.check('edge', () => edge.ready());
+  health.check('outbox', () => outbox.connected);
+});
