@@ -1,4 +1,5 @@
 import { Quotas } from '@iris/protocol';
+import { PartConfig } from '@iris/runtime';
 import { type Static, Type } from 'typebox';
 
 /** What the admin API is told. */
@@ -8,18 +9,12 @@ export const ControlConfig = Type.Object({
 });
 export type ControlConfig = Static<typeof ControlConfig>;
 
-/** What a process with nothing else in it needs besides. */
+/** What the admin API is told that is a process of its own. */
 export const ControlProcessConfig = Type.Object({
+  ...PartConfig.properties,
   ...ControlConfig.properties,
   control_host: Type.String({ default: '127.0.0.1', description: 'address the admin API listens on' }),
   control_port: Type.Integer({ default: 8090, minimum: 0, maximum: 65_535, description: 'its port; 0 takes a free one' }),
-  health_host: Type.String({ default: '127.0.0.1', description: 'address of /healthz, /readyz and /metrics' }),
-  health_port: Type.Integer({ default: 0, minimum: 0, maximum: 65_535, description: 'their port; 0 takes a free one' }),
   postgres_url: Type.String({ minLength: 1, secret: true, description: 'postgresql://user:password@host:port/database' }),
   nats_url: Type.Array(Type.String(), { minItems: 1, secret: true, description: 'nats://host:port, several with commas' }),
-  log_level: Type.Enum(['debug', 'info', 'warn', 'error', 'silent'], {
-    default: 'info',
-    description: 'least severe log line that is written',
-  }),
-  stop_ms: Type.Integer({ default: 10_000, minimum: 0, description: 'milliseconds for stopping everything' }),
 });

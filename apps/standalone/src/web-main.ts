@@ -1,21 +1,13 @@
-import { loadConfig, pinoLog, runProcess, serveHealth, systemClock } from '@iris/runtime';
+import { loadConfig, runPart } from '@iris/runtime';
 import { startWeb } from '@iris/web';
-import { WebConfig } from './web-config.js';
+import { WebProcessConfig } from './web-config.js';
 
-const config = loadConfig(WebConfig);
-const clock = systemClock;
-const log = pinoLog({ level: config.log_level, clock, fields: { part: 'web' } });
+const config = loadConfig(WebProcessConfig);
 
-await runProcess({ log, clock, stop_ms: 5_000 }, async (life) => {
-  const health = await life.start(
-    'health',
-    () => serveHealth({ host: config.health_host, port: config.health_port, clock }),
-    (one) => one.close(),
-  );
+await runPart('web', config, async ({ life }) => {
   await life.start(
     'web',
     () => startWeb({ host: config.web_host, port: config.web_port }),
     (one) => one.close(),
   );
-  health.setReady(true);
 });

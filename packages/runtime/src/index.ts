@@ -6,6 +6,7 @@ export * from './ids.js';
 export * from './lifecycle.js';
 export * from './log.js';
 export * from './meter.js';
+export * from './part.js';
 export * from './pino-log.js';
 export * from './random.js';
 export * from './redact.js';
