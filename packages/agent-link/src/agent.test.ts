@@ -85,7 +85,7 @@ afterEach(async () => {
 });
 
 describe('hello', () => {
-  test('says who it is, what it can do, and where it stands', async () => {
+  test('LNK12: says who it is, what it can do, and where it stands', async () => {
     const { gateway, agent, statuses } = await attached();
     expect(gateway.hellos).toEqual([
       {
@@ -103,7 +103,7 @@ describe('hello', () => {
     expect(statuses).toEqual([{ state: 'online' }]);
   });
 
-  test('sends its catalog at the start, when it changes, and when asked', async () => {
+  test('LNK38: sends its catalog at the start, when it changes, and when asked', async () => {
     const { gateway, agent, clock } = await attached({ commands: [{ name: '/help', description: 'What I can do', run: () => 'help' }] });
     const catalogs = () => gateway.processed.filter((frame) => frame.type === 'commands.catalog').map((frame) => frame.payload);
     expect(catalogs()).toEqual([{ commands: [{ name: '/help', description: 'What I can do' }], rev: expect.any(String) }]);
@@ -139,7 +139,7 @@ describe('a turn', () => {
     expect(gateway.unacked).toBe(0);
   });
 
-  test('is the same turn however often it is given', async () => {
+  test('LNK19 LNK33: is the same turn however often it is given', async () => {
     const held_ = held();
     const { gateway, clock } = await attached({ onTurn: held_.onTurn });
     const turn_id = gateway.startTurn('hi');
@@ -154,7 +154,7 @@ describe('a turn', () => {
     expect(gateway.unacked).toBe(0);
   });
 
-  test('streams text as deltas behind one another, then the whole', async () => {
+  test('LNK23 LNK24: streams text as deltas behind one another, then the whole', async () => {
     const held_ = held();
     const { gateway, clock } = await attached({ onTurn: held_.onTurn });
     gateway.startTurn('hi');
@@ -384,7 +384,7 @@ describe('stop', () => {
     expect(gateway.turns.get(turn_id)!.outcome).toBe('cancelled');
   });
 
-  test('ends the turn in time when the function never comes back', async () => {
+  test('LNK21: ends the turn in time when the function never comes back', async () => {
     const { gateway, clock } = await attached({ onTurn: () => new Promise<void>(() => {}) });
     const turn_id = gateway.startTurn('hi');
     await clock.settle();
@@ -446,7 +446,7 @@ describe('stop', () => {
 });
 
 describe('steer', () => {
-  test('is taken only by a function that wants it', async () => {
+  test('LNK22: is taken only by a function that wants it', async () => {
     const held_ = held();
     const { gateway, clock } = await attached({ onTurn: held_.onTurn });
     const turn_id = gateway.startTurn('hi');
@@ -493,7 +493,7 @@ describe('steer', () => {
 });
 
 describe('questions', () => {
-  test('of all five kinds, with the answers in their own types', async () => {
+  test('LNK42: of all five kinds, with the answers in their own types', async () => {
     const held_ = held();
     const { gateway, clock } = await attached({ onTurn: held_.onTurn });
     gateway.startTurn('hi');
@@ -554,7 +554,7 @@ describe('questions', () => {
     expect(reasons).toEqual(['tool', 'waiting_input', 'tool', 'processing']);
   });
 
-  test('end without an answer: expired by the gateway, overdue, withdrawn, with the turn', async () => {
+  test('LNK43: end without an answer: expired by the gateway, overdue, withdrawn, with the turn', async () => {
     const held_ = held();
     const { gateway, clock } = await attached({ onTurn: held_.onTurn });
     gateway.startTurn('hi');
@@ -592,7 +592,7 @@ describe('questions', () => {
 });
 
 describe('outside any turn', () => {
-  test('a cron message goes to the default channel, or where it is told', async () => {
+  test('LNK28: a cron message goes to the default channel, or where it is told', async () => {
     const { gateway, agent, clock } = await attached();
     agent.lane().say('Good morning', { role: 'cron', message_id: 'cron:2026-01-01' });
     agent.lane('android:chan_2', 't_3').notify({ title: 'T', body: 'B' });
@@ -628,7 +628,7 @@ describe('outside any turn', () => {
     expect(gateway.faults).toEqual([]);
   });
 
-  test('media bytes go where the gateway says', async () => {
+  test('LNK40: media bytes go where the gateway says', async () => {
     const put: unknown[] = [];
     const { agent } = await attached(
       { putBytes: async (...what) => void put.push(what) },
@@ -666,7 +666,7 @@ describe('outside any turn', () => {
     expect(agent.online).toBe(true);
   });
 
-  test('deletions are acked only when they are done, and answered', async () => {
+  test('LNK41: deletions are acked only when they are done, and answered', async () => {
     let done: () => void = () => {};
     const { gateway, clock } = await attached({
       onDeleted: async ({ message_ids }) => {
@@ -768,7 +768,7 @@ describe('the link', () => {
     gateway.net.mute = false;
   });
 
-  test('drain: a second link is up before the first is closed, and the turn streams on', async () => {
+  test('LNK37: drain: a second link is up before the first is closed, and the turn streams on', async () => {
     const held_ = held();
     const { gateway, clock, agent, statuses } = await attached({ onTurn: held_.onTurn });
     const turn_id = gateway.startTurn('hi');
@@ -802,7 +802,7 @@ describe('the link', () => {
     expect(agent.online).toBe(true);
   });
 
-  test('a frame that was lost behind the gateway is asked for by a new link', async () => {
+  test('LNK5 LNK7: a frame that was lost behind the gateway is asked for by a new link', async () => {
     const { gateway, clock } = await attached();
     gateway.loseNext();
     const lost = gateway.startTurn('lost');
@@ -900,7 +900,7 @@ describe('the link', () => {
     held_.letGo();
   });
 
-  test('garbage and unknown frames are passed over, numbered ones acked', async () => {
+  test('LNK11: garbage and unknown frames are passed over, numbered ones acked', async () => {
     const { gateway, clock } = await attached();
     gateway.tell({ type: 'some.news' as never, payload: {} });
     gateway.say({ type: 'error', payload: { code: 'internal', message: 'odd' } });

@@ -185,7 +185,7 @@ function expectProcessed(gateway: ScriptedGateway, said: readonly SpoolRecord[])
 
 describe('whatever the line does', () => {
   test(
-    'each durable frame is processed exactly once and in order, both ways',
+    'LNK5 LNK6 LNK7 LNK15: each durable frame is processed exactly once and in order, both ways',
     async () => {
       await fc.assert(
         fc.asyncProperty(plan, async ({ turns, cuts, seed }) => {
@@ -269,7 +269,7 @@ describe('whatever the line does', () => {
   );
 
   test(
-    'a process that dies at any moment loses nothing it has said, repeats nothing, and runs no turn twice',
+    'LNK7 LNK26: a process that dies at any moment loses nothing it has said, repeats nothing, and runs no turn twice',
     async () => {
       await fc.assert(
         fc.asyncProperty(

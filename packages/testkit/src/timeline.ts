@@ -208,13 +208,13 @@ export function timeline(options: { start?: number; shuffle?: Chance; held?: boo
       now: () => now + skew,
       after(ms, run) {
         if (!process.alive) return nothing;
-        // As in Node, a timer never fires in the instant it is set.
-        const entry = arm(now + Math.max(1, ms), run);
+        // As in Node, a timer never fires in the instant it is set, and counts whole milliseconds.
+        const entry = arm(now + Math.max(1, Math.floor(ms)), run);
         return { cancel: () => cancel(entry) };
       },
       every(ms, run) {
         if (!process.alive) return nothing;
-        const step = Math.max(1, ms);
+        const step = Math.max(1, Math.floor(ms));
         let ended = false;
         let entry: Entry;
         const fire = () => {
