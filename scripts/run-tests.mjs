@@ -113,7 +113,7 @@ async function services(layers, stop) {
   ]);
   const names = Object.keys(env).map((name) => name.slice('IRIS_TEST_'.length, -'_URL'.length).toLowerCase());
   say(`· throw-away services: ${names.join(', ')} (Postgres: ${postgres.label})`);
-  if (programs.get('chromium')) env.IRIS_TEST_CHROMIUM = programs.get('chromium');
+  if (programs.get('chromium')) env.IRIS_TEST_BROWSER = programs.get('chromium');
   return env;
 }
 
@@ -121,7 +121,7 @@ async function services(layers, stop) {
 async function obtain(devstack, layers) {
   const debian = { 'redis-server': 'redis-server', 'nats-server': 'nats-server', chromium: 'chromium' };
   const wanted = Object.keys(debian).filter((name) => {
-    if (name === 'chromium') return layers.includes('browser') && !process.env.IRIS_TEST_CHROMIUM;
+    if (name === 'chromium') return layers.includes('browser') && !process.env.IRIS_TEST_BROWSER;
     return !process.env[name === 'redis-server' ? 'IRIS_TEST_REDIS_URL' : 'IRIS_TEST_NATS_URL'];
   });
   const find = (name) => devstack.findProgram(name) ?? (name === 'chromium' ? devstack.findProgram('google-chrome') : undefined);
