@@ -72,6 +72,8 @@ export function faultOf(frame: unknown, side: 'down' | 'agent_down'): string | u
   const { v, type, id, chat_id, thread_id, cursor, payload } = frame as Record<string, unknown>;
   if (v !== 1) return 'v is not 1';
   if (typeof type !== 'string') return 'no type';
+  // Stands where a frame was withdrawn, so that its `seq` is not missing.
+  if (side === 'agent_down' && type === 'void') return undefined;
   const row = rowOf(type)?.[side];
   if (row === undefined) return `${type} is not a type of this direction`;
   if (id !== undefined && typeof id !== 'string' && typeof id !== 'number') return `${type}: id`;

@@ -35,7 +35,7 @@ export interface TestAgent {
   turn(limit?: Limit & { accept?: boolean }): Promise<TestTurn>;
   next(match: Match, limit?: Limit): Promise<AnyFrame>;
   /** A frame outside any turn. What the frame table calls durable gets its `seq` and is kept until acked. */
-  say(type: string, payload: Payload, options?: { chat_id?: string; thread_id?: string | null; id?: string }): void;
+  say(type: string, payload: Payload, options?: { durable?: boolean; chat_id?: string; thread_id?: string | null; id?: string }): void;
   request(type: string, payload: Payload, options?: Limit & { chat_id?: string; thread_id?: string | null }): Promise<AnyFrame>;
   raw(data: string): void;
   /** Whether what comes is acked. Unacked frames count as not stored: a restart forgets them. */
@@ -84,8 +84,8 @@ export function testAgent(options: TestAgentOptions): TestAgent {
     if (acking && wire) inAcked = inSeq;
     wire?.send(JSON.stringify({ v: 1, ...frame, ...(acking ? { ack: inSeq } : {}) }));
   };
-  const say = (frame: AnyFrame) => {
-    if (rowOf(frame.type)?.agent_up?.durable === true) {
+  const say = (frame: AnyFrame, durable = rowOf(frame.type)?.agent_up?.durable === true) => {
+    if (durable) {
       const numbered = { ...frame, seq: ++outSeq };
       unacked.push(numbered);
       if (linked) put(numbered);
@@ -232,7 +232,7 @@ export function testAgent(options: TestAgentOptions): TestAgent {
     next(match, { within_ms } = {}) {
       return received.next(matcher(match), { within_ms, what: typeof match === 'function' ? match.toString() : String(match) });
     },
-    say: (type, payload, more = {}) => say({ type, ...more, payload }),
+    say: (type, payload, { durable, ...more } = {}) => say({ type, ...more, payload }, durable),
     request(type, payload, { within_ms, ...more } = {}) {
       const id = `q${++requests}`;
       const from = received.all.length;

@@ -107,7 +107,8 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
   let wire: Wire | undefined;
   let pong = true;
   let ack = true;
-  let ids = 0;
+  /** Far from those that tests choose themselves. */
+  let ids = 1_000;
   const open = new Map<number | string, Asked>();
   let syncs = 0;
   const wantsCursors = () => options.caps?.cursors === true;
@@ -147,6 +148,17 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
     const connection = connections.at(-1);
     if (connection === undefined) throw new Error(`${options.device_id} has not connected`);
     return connection;
+  };
+  const transmit = (data: string | Uint8Array, as?: 'text' | 'binary') => {
+    if (wire === undefined) throw new Error(`${options.device_id} has not connected`);
+    wire.send(data, as);
+  };
+  const ask = (id: number | string, type: string, payload: Payload, chat_id: string | undefined): Asked => {
+    const scope = chat_id === undefined ? {} : { chat_id };
+    const question: Asked = { connection: current().number, id, type, ...scope, payload, at: patience.now(), answers: [] };
+    asked.push(question);
+    open.set(id, question);
+    return question;
   };
   const answerOf = (question: Asked, limit: Limit) => {
     const connection = current();
@@ -213,25 +225,16 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
       return self.hello();
     },
     request(type, payload = {}, { id = ++ids, within_ms, ...scope } = {}) {
-      const question: Asked = {
-        connection: current().number,
-        id,
-        type,
-        ...(scope.chat_id === undefined ? {} : { chat_id: scope.chat_id }),
-        payload,
-        at: patience.now(),
-        answers: [],
-      };
-      asked.push(question);
-      open.set(id, question);
+      const question = ask(id, type, payload, scope.chat_id);
       if (type === 'sync') syncs++;
-      self.raw(envelope(type, payload, scope, id));
+      transmit(envelope(type, payload, scope, id));
       return answerOf(question, within_ms === undefined ? {} : { within_ms });
     },
-    say: (type, payload = {}, scope = {}) => self.raw(envelope(type, payload, scope)),
+    say: (type, payload = {}, scope = {}) => transmit(envelope(type, payload, scope)),
     raw(data, as) {
-      if (wire === undefined) throw new Error(`${options.device_id} has not connected`);
-      wire.send(data, as);
+      const given = typeof data === 'string' ? requestIn(data) : undefined;
+      if (given) ask(given.id, given.type, {}, undefined);
+      transmit(data, as);
     },
     send(text, { chat_id, thread_id, within_ms, ...payload } = {}) {
       const scope = { ...(chat_id === undefined ? {} : { chat_id }), ...(thread_id === undefined ? {} : { thread_id }) };
@@ -281,4 +284,16 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
     cut: (how) => wire?.cut(how),
   };
   return self;
+}
+
+/** What may be answered by its `id`, of a text that may be anything. */
+function requestIn(text: string): { id: number | string; type: string } | undefined {
+  try {
+    const { id, type } = JSON.parse(text) as { id?: unknown; type?: unknown };
+    const usable = typeof id === 'string' ? id.length >= 1 && id.length <= 64 : Number.isSafeInteger(id);
+    return usable ? { id: id as number | string, type: String(type) } : undefined;
+  } catch {
+    const id = /^\{"id":(\d+),/.exec(text)?.[1];
+    return id === undefined ? undefined : { id: Number(id), type: 'raw' };
+  }
 }

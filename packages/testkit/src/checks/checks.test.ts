@@ -87,7 +87,7 @@ describe('what is wrong is found', () => {
   test('O1: a send that was acknowledged and is nowhere', async () => {
     const one = await device();
     const sent = one.device.send('lost');
-    one.tell({ ...message('m9', 'lost'), id: 1 });
+    one.tell({ ...message('m9', 'lost'), id: 1_001 });
     await sent;
     const violations = check({ devices: [one.device], agents: [], log: [], histories: new Map([[lane.chat_id, []]]) });
     expect(oracles(violations)).toContain('O1');
@@ -152,9 +152,9 @@ describe('what is wrong is found', () => {
     const one = await device();
     const pings = [one.device.request('ping'), one.device.request('ping'), one.device.request('ping')];
     one.tell(
-      { type: 'pong', id: 1, payload: { server_ts: 1 } },
-      { type: 'pong', id: 1, payload: { server_ts: 1 } },
-      { type: 'error', id: 2, payload: { code: 'internal', message: 'oh' } },
+      { type: 'pong', id: 1_001, payload: { server_ts: 1 } },
+      { type: 'pong', id: 1_001, payload: { server_ts: 1 } },
+      { type: 'error', id: 1_002, payload: { code: 'internal', message: 'oh' } },
     );
     pings[2]!.catch(() => {});
     await Promise.all(pings.slice(0, 2));
@@ -174,7 +174,7 @@ describe('what is wrong is found', () => {
     const evidence = { devices: [one.device], agents: [], log: logged(frames), histories: historyOf(frames) };
     expect(oracles(check(evidence))).toEqual(['O6']);
     const asked = one.device.sync(0);
-    one.tell({ type: 'sync.done', id: 1, payload: { cursor: 5, truncated: true } });
+    one.tell({ type: 'sync.done', id: 1_001, payload: { cursor: 5, truncated: true } });
     await asked;
     expect(check(evidence)).toEqual([]);
   });

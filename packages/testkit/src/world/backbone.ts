@@ -108,7 +108,12 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
         passage({ process: clock, net, delay_ms: () => draw(range()), in_order, arrives_dead: () => dice.happens(0.5) });
       const outboxWay = way(() => self.faults.outbox_ms, true);
       const failing = ({ pass }: Passage): Passage => ({
-        pass: (call, run) => pass(call, () => (self.failStore ? Promise.reject(new Error('the store cannot be reached')) : run())),
+        pass: (call, run) =>
+          pass(call, () => {
+            if (!self.failStore) return run();
+            // As the real one does, it says so itself.
+            return call === 'ready' ? Promise.resolve(false as never) : Promise.reject(new Error('the store cannot be reached'));
+          }),
       });
       const bus = hub.connect(name);
       const node: Node = {
