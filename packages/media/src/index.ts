@@ -1,1 +1,2 @@
+export { filesystemMedia } from './filesystem-media.js';
 export * from './media.js';
