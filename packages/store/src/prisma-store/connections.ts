@@ -3,7 +3,8 @@ import pg from 'pg';
 
 /** SQL over one connection, or over any of the pool. */
 export interface Sql {
-  rows<R extends object>(text: string, values?: readonly unknown[]): Promise<R[]>;
+  /** @param name of a statement that comes all the time: each connection plans it once. Its text is always the same. */
+  rows<R extends object>(text: string, values?: readonly unknown[], name?: string): Promise<R[]>;
 }
 
 export interface Connections extends Sql {
@@ -42,6 +43,9 @@ export function connections({ url, poolSize, clock, log }: { url: string; poolSi
     query_timeout: query_ms,
     statement_timeout: statement_ms,
     idle_in_transaction_session_timeout: 10_000,
+    // Everything here looks rows up by key. Left to itself the planner would rather read all of a smallish table than ask 16
+    // partitions for each of a hundred keys, though only one of them is ever asked.
+    options: '-c enable_hashjoin=off -c enable_mergejoin=off',
     idleTimeoutMillis: 30_000,
     // Follows a name that moved to another server, without anything having failed.
     maxLifetimeSeconds: 1_800,
@@ -64,9 +68,14 @@ export function connections({ url, poolSize, clock, log }: { url: string; poolSi
   /** Connections on which something failed that was not the statement's own fault. */
   const broken = new WeakSet<pg.PoolClient>();
 
-  async function query<R extends object>(client: pg.PoolClient, text: string, values: readonly unknown[], limit_ms: number): Promise<R[]> {
+  async function query<R extends object>(
+    client: pg.PoolClient,
+    { text, values = [], name }: { readonly text: string; readonly values?: readonly unknown[]; readonly name?: string | undefined },
+    limit_ms: number,
+  ): Promise<R[]> {
     try {
-      const config = { text, values: [...values], types, query_timeout: Math.max(1, limit_ms) };
+      const named = name === undefined ? {} : { name };
+      const config = { text, ...named, values: [...values], types, query_timeout: Math.max(1, limit_ms) };
       return (await client.query<R>(config as pg.QueryConfig)).rows;
     } catch (error) {
       if (!isStatementError(error)) {
@@ -99,19 +108,19 @@ export function connections({ url, poolSize, clock, log }: { url: string; poolSi
   return {
     pool,
     discardIdle,
-    rows: (text, values = []) => withClient((client) => query(client, text, values, query_ms)),
+    rows: (text, values = [], name) => withClient((client) => query(client, { text, values, name }, query_ms)),
     transaction: (run, limit_ms = query_ms) =>
       withClient(async (client) => {
         const until = clock.now() + limit_ms;
-        const step = <R extends object>(text: string, values: readonly unknown[] = []): Promise<R[]> =>
-          query<R>(client, text, values, until - clock.now());
+        const step = <R extends object>(text: string, values: readonly unknown[] = [], name?: string): Promise<R[]> =>
+          query<R>(client, { text, values, name }, until - clock.now());
         await step(limit_ms === query_ms ? 'BEGIN' : `BEGIN; SET LOCAL statement_timeout = ${limit_ms}`);
         try {
           const result = await run({ rows: step });
           await step('COMMIT');
           return result;
         } catch (error) {
-          if (!broken.has(client)) await query(client, 'ROLLBACK', [], query_ms).catch(() => {});
+          if (!broken.has(client)) await query(client, { text: 'ROLLBACK' }, query_ms).catch(() => {});
           throw error;
         }
       }),

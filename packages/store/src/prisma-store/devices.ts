@@ -56,7 +56,7 @@ export function prismaDevices({ prisma, sql }: Database): Devices {
   return {
     async hello({ tenant_id, device_id, name, caps, token_id, fcm_token, ntfy_topic, at, max }) {
       const values = [tenant_id, device_id, name, json(caps), token_id, fcm_token, ntfy_topic, at];
-      const [refreshed] = await sql.rows(refresh, values);
+      const [refreshed] = await sql.rows(refresh, values, 'device_refresh');
       if (refreshed) return { row: rowOf<DeviceRow>(refreshed), created: false };
       return sql.transaction(async (tx) => {
         // Devices of one tenant are made one after another, so that their number is exact.
@@ -93,7 +93,7 @@ WHERE tenant_id = $1 AND device_id = $2 AND revoked_at IS NULL RETURNING 1`;
     async confirm(marks) {
       if (marks.length === 0) return;
       const column = (name: keyof (typeof marks)[number]) => marks.map((mark) => mark[name]);
-      await sql.rows(confirm, [column('tenant_id'), column('device_id'), column('cursor'), column('at')]);
+      await sql.rows(confirm, [column('tenant_id'), column('device_id'), column('cursor'), column('at')], 'device_confirm');
     },
     async revoke(tenant_id, device_id, at) {
       const revoke = 'UPDATE device SET revoked_at = coalesce(revoked_at, $3) WHERE tenant_id = $1 AND device_id = $2 RETURNING 1';

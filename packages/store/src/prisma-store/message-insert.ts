@@ -10,6 +10,9 @@ import { rowOf, threadKey } from './mapping.js';
 type Row = Parameters<Messages['insert']>[0][number];
 type Outcome = { row: MessageRow; inserted: boolean } | 'no_lane' | 'deleted';
 
+/** `IS TRUE` keeps it a question to a hash table; a join of the two would compare each with each. */
+const wentIn = '((i.tenant_id, i.message_id) IN (SELECT n.tenant_id, n.message_id FROM inserted n)) IS TRUE';
+
 /**
  * Rows of any tenants with their turns and files, as one JSON array: one statement, one commit.
  * What stands already, deleted or not, is passed over by the unique indexes; so is a row without a lane by the join.
@@ -31,13 +34,12 @@ WITH input AS (
 ), turns AS (
   INSERT INTO turn (tenant_id, turn_id, chat_id, thread_id, agent_id, message_id, kind, device_id, connection_id, created_at)
   SELECT i.tenant_id, t_turn_id, chat_id, thread_id, t_agent_id, t_message_id, t_kind, t_device_id, t_connection_id, t_created_at
-  FROM input i JOIN inserted n ON n.tenant_id = i.tenant_id AND n.message_id = i.message_id
-  WHERE t_turn_id IS NOT NULL ORDER BY i.ord
+  FROM input i WHERE t_turn_id IS NOT NULL AND ${wentIn} ORDER BY i.ord
   ON CONFLICT (tenant_id, turn_id) DO NOTHING
 ), files AS (
   INSERT INTO message_media (tenant_id, media_id, message_id)
   SELECT i.tenant_id, f.media_id, i.message_id
-  FROM input i JOIN inserted n ON n.tenant_id = i.tenant_id AND n.message_id = i.message_id, json_array_elements_text(i.files) AS f(media_id)
+  FROM input i, json_array_elements_text(i.files) AS f(media_id) WHERE ${wentIn}
 )
 SELECT tenant_id, message_id FROM inserted`;
 
@@ -88,7 +90,7 @@ export function messageInsert({ sql }: Pick<Database, 'sql'>): Messages['insert'
     );
     const left = rows.filter((_, index) => outcomes[index] === undefined);
     if (left.length === 0) return outcomes as Outcome[];
-    const found = new Map((await sql.rows<MessageRow & Found>(standing, [param(left)])).map((row) => [row.ord, row]));
+    const found = new Map((await sql.rows<MessageRow & Found>(standing, [param(left)], 'message_standing')).map((row) => [row.ord, row]));
     let ord = 0;
     return outcomes.map((outcome) => outcome ?? outcomeOf(found.get(ord++)));
   }
@@ -96,7 +98,7 @@ export function messageInsert({ sql }: Pick<Database, 'sql'>): Messages['insert'
   /** The ids that went in; `no_lane` when a lane went away at this very moment. */
   async function tryInsert(rows: readonly Row[]): Promise<Set<string> | 'no_lane'> {
     try {
-      return new Set((await sql.rows<{ tenant_id: string; message_id: string }>(insert, [param(rows)])).map(idOf));
+      return new Set((await sql.rows<{ tenant_id: string; message_id: string }>(insert, [param(rows)], 'message_insert')).map(idOf));
     } catch (error) {
       if (sqlState(error) === foreignKeyViolation) return 'no_lane';
       throw error;

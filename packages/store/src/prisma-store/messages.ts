@@ -50,8 +50,8 @@ const dropFiles = 'DELETE FROM message_media WHERE tenant_id = $1 AND message_id
 const owed = `SELECT ${all} FROM message WHERE cursor IS NULL AND deleted_at IS NULL AND ts < $1 ORDER BY ts, seq LIMIT $2`;
 
 export function prismaMessages({ prisma, sql }: Database): Messages {
-  const rows = async (text: string, values: readonly unknown[]): Promise<MessageRow[]> =>
-    (await sql.rows(text, values)).map(rowOf<MessageRow>);
+  const rows = async (text: string, values: readonly unknown[], name?: string): Promise<MessageRow[]> =>
+    (await sql.rows(text, values, name)).map(rowOf<MessageRow>);
   return {
     insert: messageInsert({ sql }),
     async replace(row) {
@@ -62,7 +62,7 @@ export function prismaMessages({ prisma, sql }: Database): Messages {
     async setCursors(marks) {
       if (marks.length === 0) return;
       const column = (name: keyof (typeof marks)[number]) => marks.map((mark) => mark[name]);
-      await sql.rows(setCursors, [column('tenant_id'), column('message_id'), column('cursor')]);
+      await sql.rows(setCursors, [column('tenant_id'), column('message_id'), column('cursor')], 'message_cursors');
     },
     get: async (tenant_id, message_id) =>
       maybeRowOf<MessageRow>(await prisma.message.findFirst({ where: { tenant_id, message_id, deleted_at: null } })),
@@ -71,16 +71,18 @@ export function prismaMessages({ prisma, sql }: Database): Messages {
     async page(tenant_id, lane, { before, limit }) {
       const at = [tenant_id, lane.chat_id, threadKey(lane)];
       const values: unknown[] = [...at, limit + 1];
-      let earlier = '';
+      let [form, earlier] = ['newest', ''];
       if (before !== undefined) {
         const [end] = await sql.rows<{ cursor: Cursor | null; seq: number }>(place, [...at, before]);
         if (!end) return 'unknown_before';
         values.push(before, end.seq, ...(end.cursor === null ? [] : [end.cursor]));
         // Each form is one range of the index; the id is named since an owed one may have got its place meanwhile.
-        earlier = `AND message_id <> $5 AND ${end.cursor === null ? '(cursor IS NOT NULL OR seq < $6)' : '(cursor, seq) < ($7::bigint, $6::bigint)'}`;
+        const [name, range] =
+          end.cursor === null ? ['owed', '(cursor IS NOT NULL OR seq < $6)'] : ['placed', '(cursor, seq) < ($7::bigint, $6::bigint)'];
+        [form, earlier] = [name, `AND message_id <> $5 AND ${range}`];
       }
       const page = `SELECT ${all} FROM message WHERE ${inLane} AND deleted_at IS NULL ${earlier} ORDER BY cursor DESC NULLS FIRST, seq DESC LIMIT $4`;
-      const found = await rows(page, values);
+      const found = await rows(page, values, `message_page_${form}`);
       return { rows: found.slice(0, limit).reverse(), has_more: found.length > limit };
     },
     async search(tenant_id, { text, lane, limit }) {
