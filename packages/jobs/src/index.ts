@@ -1,2 +1,3 @@
+export * from './bullmq-jobs.js';
 export * from './jobs.js';
 export * from './memory-jobs.js';

@@ -1,5 +1,13 @@
 import { type Clock, type Log, silentLog, systemClock, type Timer } from '@iris/runtime';
-import { attempts, firstRetry_ms, type JobName, type Jobs, JobsUnavailable, type JobTable, type Working } from './jobs.js';
+import {
+  attempts,
+  firstRetry_ms as defaultFirstRetry_ms,
+  type JobName,
+  type Jobs,
+  JobsUnavailable,
+  type JobTable,
+  type Working,
+} from './jobs.js';
 
 type Handler = (data: JobTable[JobName]) => Promise<void>;
 
@@ -25,7 +33,17 @@ export interface MemoryJobs extends Jobs {
   readonly waiting: number;
 }
 
-export function memoryJobs({ clock = systemClock, log = silentLog }: { clock?: Clock; log?: Log } = {}): MemoryJobs {
+export interface MemoryJobsOptions {
+  readonly clock?: Clock;
+  readonly log?: Log;
+  readonly firstRetry_ms?: number;
+}
+
+export function memoryJobs({
+  clock = systemClock,
+  log = silentLog,
+  firstRetry_ms = defaultFirstRetry_ms,
+}: MemoryJobsOptions = {}): MemoryJobs {
   const ready = new Map<JobName, Job[]>();
   /** Not due yet. */
   const delayed = new Map<Job, Timer>();
