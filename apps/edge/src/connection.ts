@@ -77,6 +77,8 @@ export interface Member {
   readonly head: Cursor;
   /** Known to have reached the device. */
   watermark: Cursor;
+  /** Running messages and busy lanes that it was told of after `hello.ack`: `sync` does not repeat them. */
+  readonly told: Told | undefined;
   /** Highest position that a ping has carried: no pong can confirm more. */
   pinged: Cursor;
   /** Whether it has been given everything from its watermark on. Until `sync` has closed the range before {@link head}, nothing above the watermark counts. */
@@ -92,6 +94,11 @@ export interface Member {
   binary_told: boolean;
   /** The id of a refused upload's start: its bytes are swallowed, and its end is answered already. */
   refused_upload: { readonly id: RequestId | undefined } | undefined;
+}
+
+export interface Told {
+  readonly message_ids: ReadonlySet<string>;
+  readonly busy: ReadonlySet<string>;
 }
 
 /** What {@link Forward} needs of whoever asks the session something: a device's connection or an agent's link. */

@@ -22,6 +22,7 @@ import { digest, remember, wasRevoked } from './good-tokens.js';
 import { takeBucket } from './leave.js';
 import { close, errorFrame, join, onlineFrame, refuse, textOf } from './outbound.js';
 import { toTicks } from './ticks.js';
+import { toldBy } from './told.js';
 
 /** A frame of a device that has not been told `hello.ack`: the hello itself, or what is sent behind it. */
 export function greet(edge: EdgeContext, connection: DeviceConnection, state: Greeting, data: Uint8Array, binary: boolean) {
@@ -145,6 +146,7 @@ function memberFor(edge: EdgeContext, feed: Feed, device_id: DeviceId, answer: H
     cursors,
     head: answer.head,
     watermark: answer.watermark,
+    told: toldBy(answer.frames),
     pinged: answer.watermark,
     unbroken: answer.watermark >= answer.head,
     frames_full_at: 0,

@@ -4,6 +4,7 @@ import type { EdgeContext } from '../context.js';
 import { comeBackIfUnseeded, refuse, respond } from '../outbound.js';
 import { lostBefore } from '../pages.js';
 import { toTicks } from '../ticks.js';
+import { isTold } from '../told.js';
 
 /** Milliseconds without a page until a `sync` is given up. */
 export const sync_ms = 10_000;
@@ -31,6 +32,7 @@ export async function replay(edge: EdgeContext, connection: DeviceConnection, st
     for (const entry of page.entries) {
       if (entry.cursor > member.head) break;
       if (entry.except_device_id !== undefined && entry.except_device_id === member.device_id) continue;
+      if (isTold(member.told, entry)) continue;
       connection.socket.send(splice(entry.body, { cursor: entry.cursor }));
     }
     edge.meters.frames_out.add(page.entries.length, { class: 'durable' });

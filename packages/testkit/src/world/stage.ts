@@ -1,3 +1,4 @@
+import type { Quotas } from '@iris/protocol';
 import { expectChecks } from '../checks/index.js';
 import type { TestAgent } from '../test-agent.js';
 import type { TestDevice } from '../test-device.js';
@@ -16,6 +17,7 @@ export interface Stage {
 }
 
 export interface StageOptions extends WorldOptions {
+  readonly quotas?: Partial<Quotas>;
   /** Without an agent's link. */
   readonly agent?: boolean;
   /** The test leaves the conversation in a state that the checks at the end would not like. */
@@ -32,7 +34,7 @@ export const lane = { chat_id: 'android:default', thread_id: null } as const;
  */
 export async function onStage(play: (stage: Stage) => Promise<void>, options: StageOptions = {}): Promise<void> {
   const world = await makeWorld(options);
-  const tenant = await world.tenant();
+  const tenant = await world.tenant(options.quotas);
   const agent = tenant.agent();
   if (options.agent !== false) await agent.connect();
   const a = await tenant.join('phone', { edge: 0, caps: { cursors: true } });
