@@ -52,7 +52,7 @@ export function createPatience(deps: {
         try {
           return await run(attempt);
         } catch (error) {
-          if (error instanceof RequestError) throw error;
+          if (error instanceof RequestError || error instanceof Unavailable) throw error;
           deps.failed(what, error);
           if (over) throw new Unavailable(`${what}: given up`, { cause: error });
           if (await deps.works(error).catch(() => false)) {

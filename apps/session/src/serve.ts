@@ -8,7 +8,7 @@ import { type Answer, type Context, done } from './context.js';
 import { deviceHandler } from './handlers/index.js';
 import { createLine, type Line, type Outcome, type Request } from './line.js';
 import type { Outgoing } from './outgoing.js';
-import { Unavailable } from './patience.js';
+import { type Patience, Unavailable } from './patience.js';
 
 export interface Serve {
   /** One bus message of an edge. The answer says that it is here. */
@@ -31,6 +31,7 @@ export function createServe(deps: {
   context: Context;
   outgoing: Outgoing;
   meter: Meter;
+  patience: Patience;
   /** The instance is on its way out: what fails now is left to the next. */
   stopping: () => boolean;
   /** An agent's link was heard of. */
@@ -49,7 +50,10 @@ export function createServe(deps: {
       seconds.record((clock.now() - begun) / 1_000, { type: request.type });
     };
     try {
-      const answer = await (request.peer === 'device' ? device(request, entered, context) : agent(request, entered, context));
+      // A store that fails before anything was decided is asked again with the whole of it: every step is idempotent.
+      const deadline = request.peer === 'device' ? begun + (rowOf(request.type)?.up?.deadline_ms ?? 0) : undefined;
+      const handle = () => (deadline === undefined ? agent(request, entered, context) : device(request, deadline, entered, context));
+      const answer = await deps.patience.persist(handle, { deadline, what: request.type });
       count('ok');
       return answer;
     } catch (error) {
@@ -155,11 +159,11 @@ function isPipelined({ peer, type }: Request): boolean {
   return peer === 'device' ? row?.up?.pipelined === true : row?.agent_up?.durable === true;
 }
 
-async function device(request: Request, entered: () => void, context: Context): Promise<Answer> {
+async function device(request: Request, deadline: number, entered: () => void, context: Context): Promise<Answer> {
   const { tenant_id, edge_id, connection_id, n } = request;
   const decoded = decode(text.decode(request.body));
   if (decoded.kind !== 'frame') throw unsupported(decoded.message);
-  const { frame, row } = decoded;
+  const { frame } = decoded;
   const handle = deviceHandler(frame.type);
   if (handle === undefined) throw unsupported('type: not handled here');
   const device_id = frame.type === 'hello' ? (frame.payload.device_id as NonNullable<Request['device_id']>) : request.device_id;
@@ -172,7 +176,7 @@ async function device(request: Request, entered: () => void, context: Context): 
       device_id,
       origin: { edge_id, connection_id, n },
       key: `${connection_id}:${n}`,
-      deadline: context.clock.now() + row.deadline_ms,
+      deadline,
       entered,
       frame,
     },

@@ -136,6 +136,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     context,
     outgoing,
     meter,
+    patience,
     stopping: () => overdue,
     heard: (tenant_id) => sweep.heard(tenant_id),
   });

@@ -5,6 +5,7 @@ import type { Answer, Context } from '../context.js';
 import { type Effects, mergeEffects, type Origin } from '../emission.js';
 import { admit, refusedToken } from '../handlers/hello.js';
 import { channelEntry } from '../rules/frames.js';
+import { linkText } from './links.js';
 import type { Room } from './room.js';
 import { becomes } from './turn-frames.js';
 import { offerAgain } from './turns.js';
@@ -82,11 +83,14 @@ async function attach(
   const { row, previous } = attached;
   const sameInstall = repeated || previous.install_id === row.install_id;
   const has = sameInstall ? Math.min(payload.last_seq, row.out_seq) : 0;
+  const waiting = await store.agentFrames.after(tenant_id, agent_id, 0);
+  // It has forgotten what it had acked, and so also what it was to do.
+  const forgot = sameInstall && has < (waiting[0]?.seq ?? row.out_seq + 1) - 1;
   await store.agentFrames.ack(tenant_id, agent_id, has);
 
   const room = await rooms.of(tenant_id);
-  const kept = await store.agentFrames.after(tenant_id, agent_id, has);
-  const resumed = await resume({ room, row, open_turns: new Set(payload.open_turns ?? []), unacked: kept }, context);
+  const kept = waiting.filter(({ seq }) => seq > has);
+  const resumed = await resume({ room, row, open_turns: new Set(payload.open_turns ?? []), unacked: kept, forgot }, context);
   const unacked = await store.agentFrames.after(tenant_id, agent_id, has);
   const sent_seq = unacked.at(-1)?.seq ?? has;
   const ack = {
@@ -126,7 +130,7 @@ async function attach(
       token_id: '',
       agent_id,
       epoch: row.epoch,
-      frames: [text.decode(encode(ack)), ...unacked.map(({ seq, frame: down }) => JSON.stringify({ v: 1, seq, payload: {}, ...down }))],
+      frames: [text.decode(encode(ack)), ...unacked.map(({ seq, frame: down }) => linkText(down, seq))],
       sent_seq,
     },
   };
@@ -150,15 +154,25 @@ const replacedLink = (previous: AgentRow, { connection_id }: Origin): NonNullabl
  * are looked at when it had time to say them, see {@link Turns.recheck}.
  */
 async function resume(
-  { room, row, open_turns, unacked }: { room: Room; row: AgentRow; open_turns: ReadonlySet<string>; unacked: readonly AgentFrameRow[] },
+  {
+    room,
+    row,
+    open_turns,
+    unacked,
+    forgot,
+  }: { room: Room; row: AgentRow; open_turns: ReadonlySet<string>; unacked: readonly AgentFrameRow[]; forgot: boolean },
   { store, turns }: Context,
 ): Promise<Effects> {
   const offered = new Set(unacked.filter(({ frame }) => frame.type === 'turn.start').map(({ frame }) => frame.turn_id));
   const effects: Effects[] = [];
   for (const state of room.turns.values()) {
-    if (state.agent_id !== row.agent_id || state.ended || state.boot_id === row.boot_id) continue;
-    const resumed = open_turns.has(state.turn_id);
-    if (!resumed && !(offered.has(state.turn_id) && (await offerAgain(state, row, { store, turns })))) continue;
+    if (state.agent_id !== row.agent_id || state.ended) continue;
+    const anew = state.boot_id !== row.boot_id;
+    const waits = offered.has(state.turn_id);
+    if (
+      open_turns.has(state.turn_id) ? !anew : !((forgot && !waits) || (anew && waits)) || !(await offerAgain(state, row, { store, turns }))
+    )
+      continue;
     effects.push(becomes(room, { ...state, boot_id: row.boot_id }));
   }
   return mergeEffects(effects);

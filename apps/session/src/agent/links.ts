@@ -2,7 +2,7 @@ import { heldEvery_ms } from '@iris/bus';
 import type { AgentId, ConnectionId, EdgeId, InstallId, TenantId } from '@iris/protocol';
 import { closeCodes } from '@iris/protocol';
 import type { Clock, Log } from '@iris/runtime';
-import type { AgentFrameRow, AgentRow, Store } from '@iris/store';
+import { type AgentFrameRow, type AgentRow, type Store, voidFrame } from '@iris/store';
 import type { Directory } from '../directory.js';
 import type { Outgoing } from '../outgoing.js';
 
@@ -49,6 +49,15 @@ const firstResend_ms = 2_000;
 const lastResend_ms = 15_000;
 const repeatsOfAck = 2;
 const utf8 = new TextEncoder();
+
+/** A stored frame as it goes over the link. What was withdrawn keeps its number, and says nothing. */
+export const linkText = (frame: Record<string, unknown>, seq?: number): string =>
+  JSON.stringify({
+    v: 1,
+    ...(seq === undefined ? {} : { seq }),
+    payload: {},
+    ...(frame.type === voidFrame.type ? { type: 'ack' } : frame),
+  });
 
 /**
  * The agents' links: what goes to them, in order and until it is acked; and what of theirs is processed, said to them once it is stored.
@@ -138,7 +147,7 @@ export function createLinks(deps: { store: Store; directory: Directory; outgoing
   };
   const say = (link: AgentLink, frame: Record<string, unknown>, seq?: number) => {
     if (link.edge_id === null || link.connection_id === null) return;
-    const body = utf8.encode(JSON.stringify({ v: 1, ...(seq === undefined ? {} : { seq }), payload: {}, ...frame }));
+    const body = utf8.encode(linkText(frame, seq));
     outgoing.to(link.edge_id, { kind: 'agent', connection_id: link.connection_id, ...(seq === undefined ? {} : { seq }), body });
   };
   const close = (edge_id: EdgeId, connection_id: ConnectionId, code: number, reason: string) =>

@@ -40,7 +40,8 @@ export function createTurns(context: () => Context): Turns {
   const remembered = new Map<MessageId, MessageRow>();
   const waiting = new Map<string, number>();
   const noticed = new Set<string>();
-  const noticeTimers = new Set<string>();
+  /** Lanes that wait for an agent and may have to be told. */
+  const waitsSince = new Map<string, number>();
 
   const failed = (what: string, tenant_id: TenantId) => (error: unknown) =>
     context().log.error('session.turns_failed', { what, tenant_id, error });
@@ -114,17 +115,15 @@ export function createTurns(context: () => Context): Turns {
     const key = `notice:${agent.agent_id}:${epoch}:${laneKey(lane)}`;
     const id = `${tenant_id}\n${key}`;
     if (noticed.has(id) || (await store.turns.waiting(tenant_id, lane)) === 0) return {};
-    const due = (link?.seen_at ?? 0) + config.notice_ms;
-    if (clock.now() < due) {
-      if (!noticeTimers.has(id)) {
-        noticeTimers.add(id);
-        clock.after(due - clock.now(), () => {
-          noticeTimers.delete(id);
-          turns.advance(tenant_id, () => lane);
-        });
+    const since = waitsSince.get(id) ?? Math.max(clock.now(), link?.seen_at ?? 0);
+    if (clock.now() < since + config.notice_ms) {
+      if (!waitsSince.has(id)) {
+        waitsSince.set(id, since);
+        clock.after(since + config.notice_ms - clock.now(), () => turns.advance(tenant_id, () => lane));
       }
       return {};
     }
+    waitsSince.delete(id);
     const row = messageRow(tenant_id, lane, messageIdOf(tenant_id, key), {
       role: 'system',
       text: noticeText,
