@@ -1,41 +1,17 @@
-import { randomUUID } from 'node:crypto';
-import type { AgentId, ChatId, MessageId, TenantId } from '@iris/protocol';
-import { type MessageRow, migrate, prismaStore, type Store } from '@iris/store';
+import type { AgentId, ChatId, TenantId } from '@iris/protocol';
+import { migrate, prismaStore, type Store } from '@iris/store';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { restartablePostgres } from './postgres-servers.js';
+import { userMessage } from './rows.js';
 import type { Restartable } from './servers.js';
-
-const message = (tenant_id: TenantId): MessageRow => ({
-  tenant_id,
-  message_id: `m_${randomUUID()}` as MessageId,
-  chat_id: 'android:default' as ChatId,
-  thread_id: null,
-  role: 'user',
-  text: 'hello',
-  reasoning: null,
-  media: null,
-  reply_to: null,
-  model: null,
-  tokens: null,
-  runtime: null,
-  ts: 1,
-  cursor: null,
-  idempotency_key: null,
-  client_ref: null,
-  device_id: null,
-  turn_id: null,
-  steer: false,
-  interrupted: false,
-  late: false,
-});
 
 describe('Postgres goes away and comes back', () => {
   let server: Restartable;
   let store: Store;
   const tenant_id = 'tenant' as TenantId;
   const poolSize = 4;
-  const insert = () => store.messages.insert([{ message: message(tenant_id) }]);
+  const insert = () => store.messages.insert([{ message: userMessage(tenant_id) }]);
 
   async function sql(...statements: string[]): Promise<pg.QueryResult> {
     const client = new pg.Client({ connectionString: server.url, application_name: 'the test' });
@@ -103,7 +79,7 @@ describe('Postgres goes away and comes back', () => {
   }, 30_000);
 
   test('killed: refused at once; started again on its data: what was answered is there', async () => {
-    const row = message(tenant_id);
+    const row = userMessage(tenant_id);
     await store.messages.insert([{ message: row }]);
     await server.kill();
     await expect(insert()).rejects.toThrow();

@@ -95,10 +95,14 @@ export function turns(subject: Subject): void {
       const { a, b } = subject();
       const { tenant_id, agent_id } = await newTenant(subject());
       const lanes = await Promise.all(Array.from({ length: 8 }, () => newLane(subject(), tenant_id)));
-      for (const lane of lanes) await queueTurn(subject(), tenant_id, {}, lane);
-      const started = await Promise.all(lanes.map((lane, n) => (n % 2 ? a : b).turns.startNext(tenant_id, lane, start(agent_id, 3))));
-      expect(started.filter((turn) => turn !== undefined)).toHaveLength(3);
-      expect(await a.turns.open(tenant_id)).toHaveLength(3);
+      for (let round = 0; round < 8; round++) {
+        for (const lane of lanes) await queueTurn(subject(), tenant_id, {}, lane);
+        const started = await Promise.all(lanes.map((lane, n) => (n % 2 ? a : b).turns.startNext(tenant_id, lane, start(agent_id, 3))));
+        expect(started.filter((turn) => turn !== undefined)).toHaveLength(3);
+        const open = await a.turns.open(tenant_id);
+        expect(open).toHaveLength(3);
+        for (const { turn_id } of open) await a.turns.end(tenant_id, turn_id, { outcome: 'completed', at: 9 });
+      }
     });
 
     test('startNext, accept and end: one winner when many try at once', async () => {
