@@ -9,6 +9,8 @@ import { tick_ms, toTicks } from './ticks.js';
 
 const revsMax = 2048;
 const endedMax = 1024;
+/** Frames after which nothing live about what they name is shown. */
+const endings: ReadonlySet<string> = new Set(['message', 'message.stop', 'message.deleted', 'tool.end', 'agent.idle']);
 const aheadMax = 256;
 /** A gap that the outbox cannot close for so long is a loss: the devices come back and ask. */
 const hopeless_ms = 2_000;
@@ -137,8 +139,7 @@ function finish(edge: EdgeContext, feed: Feed): void {
 }
 
 function pass(edge: EdgeContext, feed: Feed, frame: Durable): void {
-  const ends = frame.type === 'message.stop' || frame.type === 'message' || frame.type === 'message.deleted';
-  if (ends && frame.message_id !== undefined) {
+  if (endings.has(frame.type) && frame.message_id !== undefined) {
     feed.ended.add(frame.message_id);
     if (feed.ended.size > endedMax) feed.ended.delete(feed.ended.values().next().value!);
   }

@@ -24,7 +24,8 @@ export interface LiveFrame {
   readonly key: string;
   /** Rises per key. */
   readonly rev: number;
-  readonly message_id?: MessageId;
+  /** What it is about; nothing is shown of it once its end went out. */
+  readonly about?: string;
   readonly to?: { readonly edge_id: EdgeId; readonly connection_id: ConnectionId };
 }
 

@@ -125,6 +125,7 @@ export type ToEdge =
        */
       readonly previous: Cursor;
       readonly type: string;
+      /** The message that it is about; or, of `tool.end` and `agent.idle`, what is over with it. */
       readonly message_id?: string;
       /** The connection and request that caused it: it gets the frame with its `id`. */
       readonly origin?: { readonly connection_id: ConnectionId; readonly n: number };
@@ -144,6 +145,7 @@ export type ToEdge =
       /** Rises per key: what is not newer than what was seen is dropped. */
       readonly rev: number;
       readonly type: string;
+      /** What it is about: a message, a tool, a turn. Not to be shown once a durable frame of an ending type has named it. */
       readonly message_id?: string;
       /** Only this connection, if still there (`read.receipt` to the sender). */
       readonly to?: ConnectionId;

@@ -16,24 +16,30 @@ export interface DurableFrame {
   readonly push: boolean;
 }
 
-/** Frames that are about one message and go when it is deleted. */
+/** Frames that are about one message, and go when it is deleted. */
 const ofMessage: ReadonlySet<string> = new Set(['message', 'message.start', 'message.stop', 'commentary']);
 
 /**
  * @param frame without `id` and `cursor`, of a durable type
  * @param options.role whose message it is, where the payload does not say
+ * @param options.ends what is over with it, so that nothing live about it is shown any more; a message's end says so itself
  */
-export function durableFrame(frame: DownFrame, options: { key: string; role?: string; except_device_id?: DeviceId }): DurableFrame {
+export function durableFrame(
+  frame: DownFrame,
+  options: { key: string; role?: string; except_device_id?: DeviceId; ends?: string },
+): DurableFrame {
   const down = rowOf(frame.type)?.down;
   if (down?.class !== 'durable') throw new TypeError(`${frame.type} is not durable`);
   const payload = frame.payload as { message_id?: string; picker_id?: string; role?: string };
   const lane = frame.chat_id === undefined ? undefined : laneKey({ chat_id: frame.chat_id, thread_id: frame.thread_id ?? null });
+  const message_ids =
+    options.ends !== undefined ? [options.ends] : ofMessage.has(frame.type) && payload.message_id !== undefined ? [payload.message_id] : [];
   const supersedes = supersededBy(down.key, lane, payload.picker_id);
   return {
     body: encode(frame),
     type: frame.type,
     key: options.key,
-    ...(ofMessage.has(frame.type) && payload.message_id !== undefined ? { message_ids: [payload.message_id] } : {}),
+    ...(message_ids.length > 0 ? { message_ids } : {}),
     ...(lane === undefined ? {} : { lane }),
     ...(supersedes === undefined ? {} : { supersedes }),
     ...(options.except_device_id === undefined ? {} : { except_device_id: options.except_device_id }),

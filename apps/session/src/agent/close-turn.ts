@@ -2,7 +2,7 @@ import { type DurableFrame, durableFrame, laneKey, type MessageId, type PickerId
 import type { AgentFrameRow, MessageRow, PickerRow, TurnRow } from '@iris/store';
 import type { Context } from '../context.js';
 import type { Effects, LiveFrame, OutFrame } from '../emission.js';
-import { laneFrame, messageOut, stopOut } from '../rules/frames.js';
+import { idleOut, laneFrame, messageOut, stopOut, toolEndOut } from '../rules/frames.js';
 import { messageIdOf } from '../rules/ids.js';
 import { messageRow, newTurn } from '../rules/rows.js';
 import { type Room, type TurnState, textKey, turnKey } from './room.js';
@@ -54,13 +54,11 @@ export async function closeTurn(
 
   const frames: OutFrame[] = [
     ...kept.filter(({ message_id }) => running.has(message_id)).map(stopOut),
-    ...state.tools.map(({ index, name }) =>
-      durableFrame(laneFrame('tool.end', state, { index, name, ok: false }), { key: `tool:${state.turn_id}:${index}:end` }),
-    ),
+    ...state.tools.map(({ index, name }) => toolEndOut(state, { index, name, ok: false })),
     ...pickers.map((picker) => pickerClosed(picker, { reason: 'turn_ended' })),
     ...kept.filter(({ message_id }) => !running.has(message_id)).map((row) => messageOut(row)),
   ];
-  if (state.reason !== null) frames.push(durableFrame(laneFrame('agent.idle', state, {}), { key: `idle:${state.turn_id}` }));
+  if (state.reason !== null) frames.push(idleOut(state));
 
   const agent = options.own ? [] : await tellPickers({ store }, tenant_id, state, pickers);
   const closed: TurnState = { ...state, ended: true };

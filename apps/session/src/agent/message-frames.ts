@@ -3,7 +3,7 @@ import type { MessageRow } from '@iris/store';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { mergeEffects, type OutFrame } from '../emission.js';
 import { laneFrame, messageOut, stopOut } from '../rules/frames.js';
-import { agentMessageId, finalMark } from '../rules/ids.js';
+import { agentMessageId, finalMark, isMessageId } from '../rules/ids.js';
 import { messageRow } from '../rules/rows.js';
 import { type Room, type TurnState, textKey } from './room.js';
 import { namerOf, type Scope, scopeOf } from './scope.js';
@@ -184,7 +184,9 @@ export async function deleteMessages(
     if (row !== undefined && (row.chat_id !== lane.chat_id || row.thread_id !== lane.thread_id)) foreign.add(id);
   }
   const message_ids = [...new Set(asked)].filter((id) => !foreign.has(id));
-  await store.messages.remove(tenant_id, lane, message_ids, clock.now());
+  // Only what can be ours: other names are listed, and that is all.
+  const ours = message_ids.filter(isMessageId);
+  await store.messages.remove(tenant_id, lane, ours, clock.now());
   const frame = laneFrame('message.deleted', lane, { message_ids });
   const gone = new Set<MessageId>(message_ids);
   const { room } = options;
@@ -202,8 +204,8 @@ export async function deleteMessages(
   return mergeEffects([
     ...changed.map((state) => becomes(room, { ...state, messages: state.messages.filter(({ message_id }) => !gone.has(message_id)) })),
     {
-      forget: [{ message_ids }],
-      frames: [durableFrame(frame, { key: `deleted:${options.key}` })],
+      forget: ours.length === 0 ? [] : [{ message_ids: ours }],
+      frames: [durableFrame(frame, { key: `deleted:${options.key}`, ...(ours.length === 1 ? { ends: ours[0]! } : {}) })],
       values: Object.fromEntries(message_ids.filter((id) => room.texts.has(id)).map((id) => [textKey(id), null])),
       know() {
         for (const id of message_ids) room.texts.delete(id);

@@ -1,7 +1,7 @@
 import { type AgentUpFrameOf, durableFrame, notFound } from '@iris/protocol';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { mergeEffects } from '../emission.js';
-import { laneFrame } from '../rules/frames.js';
+import { laneFrame, toolEndOut, toolName } from '../rules/frames.js';
 import { scopeOf } from './scope.js';
 import { becomes } from './turn-frames.js';
 
@@ -19,7 +19,7 @@ export const toolStart: Handler<'tool.start'> = async (request, context) => {
   const tools = [...state.tools.filter(({ index }) => index !== payload.index), { index: payload.index, name: payload.name }];
   return mergeEffects([
     becomes(room, { ...state, tools }),
-    { frames: [durableFrame(laneFrame('tool.start', state, payload), { key: `tool:${state.turn_id}:${payload.index}:start` })] },
+    { frames: [durableFrame(laneFrame('tool.start', state, payload), { key: `${toolName(state.turn_id, payload.index)}:start` })] },
   ]);
 };
 
@@ -31,7 +31,7 @@ export const toolEnd: Handler<'tool.end'> = async (request, context) => {
   const { payload } = request.frame;
   return mergeEffects([
     becomes(room, { ...state, tools: state.tools.filter(({ index }) => index !== payload.index) }),
-    { frames: [durableFrame(laneFrame('tool.end', state, payload), { key: `tool:${state.turn_id}:${payload.index}:end` })] },
+    { frames: [toolEndOut(state, payload)] },
   ]);
 };
 

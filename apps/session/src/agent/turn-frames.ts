@@ -1,7 +1,7 @@
 import { type AgentUpFrameOf, durableFrame, laneKey, type MessageId } from '@iris/protocol';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { type LiveFrame, mergeEffects, type OutFrame } from '../emission.js';
-import { laneFrame } from '../rules/frames.js';
+import { laneFrame, toolName } from '../rules/frames.js';
 import { agentMessageId } from '../rules/ids.js';
 import { closeTurn } from './close-turn.js';
 import { type BusyReason, type Room, type TextState, type TurnState, textKey, turnKey } from './room.js';
@@ -132,7 +132,9 @@ export const turnSnapshot: Handler<'turn.snapshot'> = async (request, context) =
       frames: [
         ...(busy !== state.reason && busy !== null ? [busyOut(next, busy, `busy:${request.key}`)] : []),
         ...started.map(({ id, role }) => durableFrame(laneFrame('message.start', state, { message_id: id, role }), { key: `start:${id}` })),
-        ...newTools.map((tool) => durableFrame(laneFrame('tool.start', state, tool), { key: `tool:${state.turn_id}:${tool.index}:start` })),
+        ...newTools.map((tool) =>
+          durableFrame(laneFrame('tool.start', state, tool), { key: `${toolName(state.turn_id, tool.index)}:start` }),
+        ),
       ],
       values: Object.fromEntries(texts.map(([id, text]) => [textKey(id), JSON.stringify(text)])),
       know() {
@@ -155,7 +157,7 @@ export const updateOut = (state: TurnState, message_id: MessageId, text: string,
   frame: laneFrame('message.update', state, { message_id, text }),
   key: `text:${message_id}`,
   rev,
-  message_id,
+  about: message_id,
 });
 
 /** The next state of a text. Its number rises also when another instance made the one before, by a clock that is ahead. */

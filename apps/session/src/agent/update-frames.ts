@@ -1,7 +1,7 @@
 import { type AgentUpFrame, type AgentUpFrameOf, type Lane, laneKey } from '@iris/protocol';
 import type { Context } from '../context.js';
 import type { LiveFrame } from '../emission.js';
-import { laneFrame } from '../rules/frames.js';
+import { laneFrame, toolName, turnName } from '../rules/frames.js';
 import { agentMessageId } from '../rules/ids.js';
 import type { AgentLink } from './links.js';
 import { type Room, type TurnState, textKey } from './room.js';
@@ -42,8 +42,9 @@ export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, context:
       if (!state.tools.some(({ index }) => index === frame.payload.index)) return;
       return show(context, tenant_id, {
         frame: laneFrame('tool.progress', state, frame.payload),
-        key: `tool:${state.turn_id}:${frame.payload.index}`,
+        key: toolName(state.turn_id, frame.payload.index),
         rev: context.clock.now(),
+        about: toolName(state.turn_id, frame.payload.index),
       });
   }
 }
@@ -117,5 +118,6 @@ function typing(
     show(context, tenant_id, { frame: laneFrame('typing.stop', lane, {}), key: '', rev: 0 });
   });
   room.typing.set(key, { lane, cancel: () => timer.cancel() });
-  show(context, tenant_id, { frame: laneFrame('typing', lane, { on: true }), key: '', rev: 0 });
+  const about = state === undefined ? {} : { about: turnName(state.turn_id) };
+  show(context, tenant_id, { frame: laneFrame('typing', lane, { on: true }), key: '', rev: 0, ...about });
 }

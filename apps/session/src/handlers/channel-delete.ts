@@ -3,7 +3,7 @@ import { endTyping } from '../agent/close-turn.js';
 import { textKey, turnKey } from '../agent/room.js';
 import type { Context, DeviceHandler } from '../context.js';
 import type { Effects } from '../emission.js';
-import { channelDeleted, laneFrame } from '../rules/frames.js';
+import { channelDeleted, idleOut } from '../rules/frames.js';
 import { laneIn, missing, tellAgents } from './lookup.js';
 
 /**
@@ -51,12 +51,7 @@ async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, 
   return {
     before: turns.flatMap((state) => endTyping(room, state)),
     forget: lanes.map((one) => ({ lane: laneKey(one) })),
-    frames: [
-      ...turns
-        .filter(({ reason }) => reason !== null)
-        .map((state) => durableFrame(laneFrame('agent.idle', state, {}), { key: `idle:${state.turn_id}` })),
-      durableFrame(deleted, { key: `deleted:${key}` }),
-    ],
+    frames: [...turns.filter(({ reason }) => reason !== null).map(idleOut), durableFrame(deleted, { key: `deleted:${key}` })],
     values: Object.fromEntries([
       ...turns.map(({ turn_id }) => [turnKey(turn_id), null] as const),
       ...messages.map(({ message_id }) => [textKey(message_id), null] as const),

@@ -4,6 +4,20 @@ import type { Origin, OutFrame } from '../emission.js';
 
 type FrameOf<T extends DownType> = Extract<DownFrame, { type: T }>;
 
+/** Names of what ends, for edges: nothing live about it is shown once its end went out. */
+export const turnName = (turn_id: string): string => `turn:${turn_id}`;
+export const toolName = (turn_id: string, index: number): string => `tool:${turn_id}:${index}`;
+
+/** The end of a tool. */
+export const toolEndOut = (turn: Lane & { readonly turn_id: string }, payload: FrameOf<'tool.end'>['payload']): OutFrame => {
+  const name = toolName(turn.turn_id, payload.index);
+  return durableFrame(laneFrame('tool.end', turn, payload), { key: `${name}:end`, ends: name });
+};
+
+/** The end of a turn, as devices see it. */
+export const idleOut = (turn: Lane & { readonly turn_id: string }): OutFrame =>
+  durableFrame(laneFrame('agent.idle', turn, {}), { key: `idle:${turn.turn_id}`, ends: turnName(turn.turn_id) });
+
 /** A frame about a lane. */
 export function laneFrame<T extends DownType>(type: T, lane: Lane, payload: FrameOf<T>['payload']): FrameOf<T> {
   return { type, chat_id: lane.chat_id, thread_id: lane.thread_id, payload } as FrameOf<T>;

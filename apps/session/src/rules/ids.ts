@@ -10,6 +10,9 @@ const hashed = (...parts: readonly string[]): string => createHash('sha256').upd
 /** The message of a request, by the request's idempotency key. */
 export const messageIdOf = (tenant_id: TenantId, key: string): MessageId => `m_${hashed(tenant_id, 'message', key)}` as MessageId;
 
+/** Whether it can be an id of ours at all. */
+export const isMessageId = (id: string): id is MessageId => /^m_[\w-]{22}$/.test(id);
+
 /** A message has at most one turn, whether it starts one or a steer that was not taken becomes one. */
 export const turnIdOf = (message_id: MessageId): TurnId => `tn_${message_id.slice(2)}` as TurnId;
 

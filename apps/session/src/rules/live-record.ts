@@ -6,7 +6,7 @@ import type { LiveFrame } from '../emission.js';
 export function liveRecord(
   tenant_id: TenantId,
   after: Cursor,
-  { frame, key, rev, message_id, to }: LiveFrame,
+  { frame, key, rev, about, to }: LiveFrame,
 ): Extract<ToEdge, { kind: 'ephemeral' }> {
   return {
     kind: 'ephemeral',
@@ -15,7 +15,7 @@ export function liveRecord(
     key,
     rev,
     type: frame.type,
-    ...(message_id === undefined ? {} : { message_id }),
+    ...(about === undefined ? {} : { message_id: about }),
     ...(to === undefined ? {} : { to: to.connection_id }),
     body: encode(frame),
   };
