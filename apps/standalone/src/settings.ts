@@ -3,7 +3,6 @@ import { ControlConfig } from '@iris/control';
 import { EdgeConfig } from '@iris/edge';
 import { envName, loadConfig, parseSets } from '@iris/runtime';
 import { SessionConfig } from '@iris/session';
-import { WorkerConfig } from '@iris/worker';
 import { type Static, type TObject, Type } from 'typebox';
 
 /** `--set`s, checked against everything that can be set. */
@@ -22,7 +21,7 @@ export const StandaloneConfig = Type.Object({
   }),
 });
 
-const parts: readonly TObject[] = [EdgeConfig, SessionConfig, WorkerConfig, StandaloneConfig];
+const parts: readonly TObject[] = [EdgeConfig, SessionConfig, StandaloneConfig];
 const schemas: readonly TObject[] = [...parts, ControlConfig, AgentConfig];
 
 /**

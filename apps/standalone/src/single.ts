@@ -11,7 +11,6 @@ import { makeIds, measureProcess, serveHealth, systemRandom, telemetry } from '@
 import { createSession, SessionConfig } from '@iris/session';
 import { migrate, prismaStore } from '@iris/store';
 import { startWeb } from '@iris/web';
-import { createWorker, WorkerConfig } from '@iris/worker';
 import { places } from './places.js';
 import type { Start, System } from './system.js';
 
@@ -59,7 +58,7 @@ export async function startSingle(start: Start): Promise<System> {
     () => memoryJobs({ clock, log }),
     (one) => one.close(),
   );
-  const media = await life.start(
+  await life.start(
     'media',
     () => filesystemMedia({ dir: folder.path('media'), clock }),
     (one) => one.close(),
@@ -82,15 +81,6 @@ export async function startSingle(start: Start): Promise<System> {
       return one;
     },
     (one) => one.stop({ within_ms: 3_000 }),
-  );
-  await life.start(
-    'worker',
-    async () => {
-      const one = createWorker({ bus: hub.connect('worker'), outbox, store, jobs, media, clock, log, meter }, settings.of(WorkerConfig));
-      await one.start();
-      return one;
-    },
-    (one) => one.stop(),
   );
   const api = await life.start(
     'control',
@@ -154,13 +144,7 @@ export async function startSingle(start: Start): Promise<System> {
     ...(options.web ? { page_url: `http://${loopback}:${place.web}/` } : {}),
     metrics: [`http://${loopback}:${health_port}/metrics`],
     services: { postgres: postgres_url, s3: `file://${folder.path('media')}` },
-    here: [
-      here('edge', port),
-      here('session', port),
-      here('worker', port),
-      here('control', place.control),
-      ...(options.web ? [here('web', place.web)] : []),
-    ],
+    here: [here('edge', port), here('session', port), here('control', place.control), ...(options.web ? [here('web', place.web)] : [])],
     async attach(tenants) {
       const { pace_ms } = settings.of(
         AgentConfig,
