@@ -39,6 +39,4 @@ export async function historyPage(
   return laneFrame('history', lane, { messages, has_more, ...(oldest === undefined ? {} : { oldest_message_id: oldest }) });
 }
 
-/** At least its bytes as JSON; exact enough to stay below a limit. */
-const sizeOf = (message: ReturnType<typeof messagePayload>): number =>
-  message.text.length + (message.reasoning?.length ?? 0) < 1_024 ? 4_096 : encode({ type: 'message', payload: message }).length;
+const sizeOf = (message: ReturnType<typeof messagePayload>): number => encode({ type: 'message', payload: message }).length;
