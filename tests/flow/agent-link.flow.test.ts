@@ -1,5 +1,5 @@
 import { makeToken } from '@iris/protocol';
-import { lane, makeWorld, onStage } from '@iris/testkit';
+import { lane, makeWorld, onStage, stayAttached } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 
 describe('hello', () => {
@@ -126,10 +126,12 @@ describe('seq and ack', () => {
     }));
 
   test('LNK8: what the bus loses between session and edge reaches the agent all the same, in order', () =>
-    onStage(async ({ world, agent, a, b }) => {
-      world.backbone.faults = { ...world.backbone.faults, bus_drop: 0.3, bus_repeat: 0.2, bus_reorder: 0.2 };
+    onStage(async (stage) => {
+      const { world, agent, a, b } = stage;
+      stayAttached(stage);
+      world.backbone.faults = { ...world.backbone.faults, bus_drop: 0.2, bus_repeat: 0.2, bus_reorder: 0.2 };
       for (let i = 0; i < 10; i++) {
-        await a.send(`question ${i}`);
+        while ((await a.send(`question ${i}`, { client_ref: `${i}` })).type === 'error');
         const turn = await agent.turn({ within_ms: 60_000 });
         expect(turn.text).toBe(`question ${i}`);
         turn.message(`answer ${i}`);

@@ -48,7 +48,8 @@ describe('STO1 C27: a stop right behind the send', () => {
       expect(b.frames('agent.busy')).toHaveLength(ends);
       expect(ends).toBeLessThanOrEqual(1);
       await a.send('and again');
-      const next = await agent.turn();
+      let next = await agent.turn();
+      if (next.text === 'question') next = await agent.turn();
       expect(next.text).toBe('and again');
       next.end();
       await b.next((frame) => frame.type === 'agent.idle');

@@ -37,7 +37,7 @@ test('HIS2: limit is clamped to 1–200, 50 when absent, whole', () =>
       expect(await count({ limit: 200 })).toBe(200);
       expect(await count({ limit: 100_000 })).toBe(200);
     },
-    { agent: false },
+    { quotas: { waiting_per_lane: 1_000 } },
   ));
 
 test('HIS5 ENV27: an unknown or foreign before_message_id, or lane, is not_found', () =>

@@ -1,4 +1,4 @@
-import { lane, onStage } from '@iris/testkit';
+import { lane, onStage, stayAttached } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => `number ${i}`);
@@ -184,14 +184,15 @@ describe('what the outbox loses', () => {
     }));
 
   test('OUT13: in mid-answer: the agent comes back, and the turn ends', () =>
-    onStage(async ({ world, agent, a, b }) => {
+    onStage(async (stage) => {
+      const { world, agent, a, b } = stage;
+      stayAttached(stage);
       await a.send('question');
       const turn = await agent.turn();
       turn.start();
       turn.delta('one ');
       await b.next('message.update');
       world.loseOutbox(1_000);
-      void agent.closed({ within_ms: 60_000 }).then(() => agent.connect());
       for (let i = 0; i < 10; i++) {
         turn.delta(`${i} `);
         await world.advance(200);

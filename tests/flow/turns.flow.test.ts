@@ -1,4 +1,4 @@
-import { lane, onStage, type TestTurn } from '@iris/testkit';
+import { lane, onStage, stayAttached, type TestTurn } from '@iris/testkit';
 import { expect, test } from '@jest/globals';
 
 test('TRN3 TRN1 C26: a turn of no time at all, a hundred times: busy, message, idle, in that order', () =>
@@ -110,7 +110,9 @@ test('TRN7 C32: a turn that fails leaves its partial text, a system message that
   }));
 
 test('TRN8 LNK26 C79: the session instance dies during a turn: it is not run again, and ends once', () =>
-  onStage(async ({ world, agent, a, b }) => {
+  onStage(async (stage) => {
+    const { world, agent, a, b } = stage;
+    stayAttached(stage);
     await a.send('question');
     const turn = await agent.turn();
     turn.start();

@@ -21,6 +21,8 @@ export interface Timeline {
   until<T>(found: () => T | undefined, ms: number): Promise<T | undefined>;
   /** Ask all that wait to look again. */
   stir(): void;
+  /** Nobody waits any longer: what still does is rejected. */
+  end(): void;
   /** Timers that are set, over all processes. */
   readonly timers: number;
   /** How many things have run since the start: the same for the same seed. */
@@ -257,6 +259,10 @@ export function timeline(options: { start?: number; shuffle?: Chance; held?: boo
     process: processClock,
     until,
     stir: () => look(),
+    end() {
+      for (const waiter of [...waiters]) waiter.fail(new Error('the world has ended'));
+      waiters.clear();
+    },
     settle: () => alone(now),
     advance: (ms) => alone(now + ms),
     get timers() {

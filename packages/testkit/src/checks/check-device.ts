@@ -19,7 +19,8 @@ function* order(device: TestDevice, evidence: Evidence, log: readonly Logged[]):
   const name = device.device_id;
   const bodies = new Map(log.map(({ cursor, frame }) => [cursor, bodyOf(frame)]));
   const places = new Map([...evidence.histories].map(([lane, rows]) => [lane, new Map(rows.map((row, i) => [row.message_id!, i]))]));
-  for (const part of partsOf(device.received.all)) {
+  const received = withoutRepeatedAnswers(device.received.all);
+  for (const part of partsOf(received)) {
     let last = 0;
     const place = new Map<string, number>();
     for (const { frame, connection } of part) {
@@ -40,7 +41,7 @@ function* order(device: TestDevice, evidence: Evidence, log: readonly Logged[]):
       place.set(laneOf(frame), at);
     }
   }
-  for (const [connection, frames] of connectionsOf(device.received.all)) {
+  for (const [connection, frames] of connectionsOf(received)) {
     const cursors = new Set<number>();
     const finals = new Map<string, string>();
     let done = 0;
@@ -78,6 +79,18 @@ function* order(device: TestDevice, evidence: Evidence, log: readonly Logged[]):
     if (cursor < watermark) yield { oracle: 'O4', message: `${name}#${number}: sync_cursor ${cursor} after ${watermark}` };
     watermark = cursor;
   }
+}
+
+/** A send asked again, by its `client_ref`, on the connection that has the message already: the answer is that frame once more. */
+function withoutRepeatedAnswers(received: readonly Received[]): Received[] {
+  const shown = new Set<string>();
+  return received.filter(({ connection, source, frame }) => {
+    if (!isFinal(frame)) return true;
+    const key = `${connection} ${frame.payload.message_id}`;
+    if (source === 'answer' && shown.has(key)) return false;
+    shown.add(key);
+    return true;
+  });
 }
 
 /** Exactly one answer per request, as long as its connection lives; `internal` only when the deadline had passed. */

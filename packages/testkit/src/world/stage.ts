@@ -34,6 +34,15 @@ export const lane = { chat_id: 'android:default', thread_id: null } as const;
  */
 export async function onStage(play: (stage: Stage) => Promise<void>, options: StageOptions = {}): Promise<void> {
   const world = await makeWorld(options);
+  try {
+    await perform(world, play, options);
+  } finally {
+    for (const member of [...world.edges, ...world.sessions]) member.kill();
+    world.time.end();
+  }
+}
+
+async function perform(world: World, play: (stage: Stage) => Promise<void>, options: StageOptions): Promise<void> {
   const tenant = await world.tenant(options.quotas);
   const agent = tenant.agent();
   if (options.agent !== false) await agent.connect();
@@ -47,13 +56,25 @@ export async function onStage(play: (stage: Stage) => Promise<void>, options: St
   await world.advance(100);
   const faults = [a, b, agent].flatMap((one) => one.faults);
   if (faults.length > 0) throw new Error(`what the gateway sent is not the protocol:\n${faults.join('\n')}`);
-  const errors = world.events.all.filter(
-    ({ level, event }) => level === 'error' && !options.expected?.some((name) => name === '*' || name === event),
-  );
-  if (errors.length > 0) throw new Error(`errors were logged${world.events.tail()}`);
-  if (!options.unchecked) {
-    const evidence = await tenant.evidence({ lossy: true });
-    expectChecks({ ...evidence, devices: evidence.devices.filter(({ connected }) => connected) });
-  }
-  for (const member of [...world.edges, ...world.sessions]) member.kill();
+  const expected = (event: string) => options.expected?.some((name) => name === '*' || name === event);
+  if (world.events.all.some(({ level, event }) => level === 'error' && !expected(event)))
+    throw new Error(`errors were logged${world.events.tail()}`);
+  if (options.unchecked) return;
+  const evidence = await tenant.evidence({ lossy: true });
+  expectChecks({ ...evidence, devices: evidence.devices.filter(({ connected }) => connected) });
+}
+
+/** As every real agent: whenever its link ends it dials again, through any edge that is alive. */
+export function stayAttached({ world, tenant, agent }: Pick<Stage, 'world' | 'tenant' | 'agent'>): void {
+  const clock = world.clock('agent');
+  const dial = () => {
+    const edge = world.chance.pick(world.edges.filter(({ alive }) => alive));
+    return edge.links.dial('/agent', { token: tenant.agent_token });
+  };
+  const again = () =>
+    void clock.after(100, () => {
+      agent.connect(dial()).then(watch, again);
+    });
+  const watch = () => void agent.closed({ within_ms: 10 ** 9 }).then(again, () => {});
+  watch();
 }
