@@ -225,6 +225,29 @@ describe('a turn', () => {
     expect(items(g.client)[0]).toMatchObject({ message: { text: 'done' } });
   });
 
+  test('an answer that was overtaken by what was said meanwhile stands behind it, as in history', async () => {
+    const g = gateway();
+    g.client.open();
+    await g.greet();
+    await g.say({ type: 'message.start', ...lane, payload: { message_id: 'm', role: 'assistant' } });
+    await g.say({ type: 'message', ...lane, payload: message('m_2', 'wait') });
+    await g.say({ type: 'message.stop', ...lane, payload: { message_id: 'm', final_text: 'done', ts: 7 } });
+    expect(items(g.client).map((item) => item.key)).toEqual(['m:m_2', 'm:m']);
+  });
+
+  test('the device whose answer won sees its picker closed', async () => {
+    const g = gateway();
+    g.client.open();
+    await g.greet();
+    await g.say({ type: 'picker.choice', ...lane, payload: { picker_id: 'p', title: '?', choices: [{ value: 'a', label: 'A' }] } });
+    const answered = g.client.select('p', 'a');
+    await settle();
+    expect(items(g.client)[0]).not.toHaveProperty('closed');
+    await g.answer('picker.select', { type: 'ack', payload: { ok: true } });
+    await answered;
+    expect(items(g.client)[0]).toMatchObject({ closed: { picker_id: 'p', value: 'a' } });
+  });
+
   test('tools of the next turn are rows of their own', async () => {
     const g = gateway();
     g.client.open();

@@ -5,6 +5,7 @@ import {
   apply,
   applyHistory,
   type ClientState,
+  closePicker,
   emptyLane,
   emptyState,
   keyOf,
@@ -266,7 +267,11 @@ export function createClient(options: ClientOptions): IrisClient {
     },
     stop: (lane) => done({ type: 'agent.stop', ...lane, payload: {} }),
     steer: (lane, text) => done({ type: 'agent.steer', ...lane, payload: { text } }),
-    select: (picker_id, value) => done({ type: 'picker.select', payload: { picker_id, value } }),
+    async select(picker_id, value) {
+      await wire.request({ type: 'picker.select', payload: { picker_id, value } });
+      // Every other device hears `picker.closed`; the one whose answer won is told by its ack.
+      change(closePicker(state, picker_id, value));
+    },
     markRead(lane, message_id) {
       changeLane(lane, (view) => (view.unread === 0 ? view : { ...view, unread: 0 }));
       wire.tell({ type: 'read.receipt', ...lane, payload: { message_id } });

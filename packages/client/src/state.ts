@@ -155,7 +155,12 @@ function applyToLane(lane: LaneView, frame: DownFrame): LaneView {
       const started = before?.kind === 'message' ? before.message : undefined;
       const message: FinishedMessage = { role: started?.role ?? 'assistant', ...rest, text: final_text, ts: rest.ts ?? started?.ts ?? 0 };
       const fresh = before?.kind === 'message' && before.state === 'done' ? 0 : 1;
-      return { ...put(done(message)), unread: lane.unread + fresh };
+      const item = done(message);
+      const at = lane.items.findIndex((other) => other.key === item.key);
+      // Its place in history is that of its end: what was said while it streamed comes before it.
+      const overtaken = fresh === 1 && at >= 0 && lane.items.slice(at + 1).some((other) => other.kind === 'message');
+      const items = overtaken ? [...lane.items.filter((other) => other.key !== item.key), item] : upsert(lane.items, item);
+      return { ...lane, items, unread: lane.unread + fresh };
     }
     case 'message.deleted': {
       const ids = new Set(frame.payload.message_ids.map(messageKey));
@@ -237,6 +242,17 @@ export function applyHistory(lane: LaneView, page: DownPayload<'history'>): Lane
     return before?.kind === 'message' && before.received ? { ...item, received: true } : item;
   });
   return { ...lane, items: [...older, ...lane.items.filter((item) => known.has(item.key))], has_more: page.has_more };
+}
+
+/** The picker, wherever it stands, answered with `value`. */
+export function closePicker(state: ClientState, picker_id: string, value: string | string[]): ClientState {
+  let after = state;
+  for (const [key, { items }] of state.lanes) {
+    const item = items.find((other) => other.key === `p:${picker_id}`);
+    if (item?.kind === 'picker')
+      after = withLane(after, key, (lane) => ({ ...lane, items: upsert(lane.items, { ...item, closed: { picker_id, value } }) }));
+  }
+  return after;
 }
 
 /** What an own message looks like until the gateway has it. */

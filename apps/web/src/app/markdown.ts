@@ -1,7 +1,9 @@
 import DOMPurify from 'dompurify';
 import { marked } from 'marked';
 
-marked.use({ gfm: true, breaks: true, async: false });
+const escaped = (text: string): string => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+// Tags in the text are text: models write them to show them.
+marked.use({ gfm: true, breaks: true, async: false, renderer: { html: ({ text }) => escaped(text) } });
 DOMPurify.addHook('afterSanitizeAttributes', (node) => {
   if (node.tagName === 'A') {
     node.setAttribute('target', '_blank');

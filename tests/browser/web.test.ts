@@ -1,0 +1,175 @@
+/** The web client in a real browser, against the product as `npm start` brings it up. */
+import { existsSync } from 'node:fs';
+import { freePort } from '@iris/devstack';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Dev, type Started, starts } from '../system/started.js';
+
+jest.setTimeout(120_000);
+
+const executable = [process.env.IRIS_TEST_BROWSER, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
+  (path) => path !== undefined && existsSync(path),
+);
+const args = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+];
+
+const place = starts();
+let started: Started;
+let dev: Dev;
+let browser: Browser;
+
+beforeAll(async () => {
+  if (executable === undefined) throw new Error('no browser: apt-get install chromium, or name one in IRIS_TEST_BROWSER');
+  started = place.start(place.dir(), ['--port', String(20_000 + ((await freePort()) % 20_000))]);
+  [dev, browser] = await Promise.all([started.ready(), chromium.launch({ executablePath: executable, args })]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await place.close();
+});
+
+/** A page of its own browser profile: a device of its own. Console errors fail the test that made them. */
+async function open(link = dev.web_url!): Promise<{ page: Page; errors: string[]; close(): Promise<void> }> {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  const errors: string[] = [];
+  page.on('pageerror', (error) => errors.push(String(error)));
+  page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
+  await page.goto(link);
+  await page.locator('.line.online').waitFor();
+  return { page, errors, close: () => context.close() };
+}
+async function say(page: Page, text: string): Promise<void> {
+  await page.getByLabel('Message', { exact: true }).fill(text);
+  await page.keyboard.press('Enter');
+}
+const answer = (page: Page) => page.locator('.message.assistant.done').last();
+const idle = (page: Page) => page.locator('.activity').waitFor({ state: 'detached' });
+
+test('the printed link opens a conversation: a message, its ticks, and a streamed answer with reasoning folded above', async () => {
+  const { page, errors, close } = await open();
+  await say(page, 'hello from the browser');
+  await page.locator('.message.user.done', { hasText: 'hello from the browser' }).waitFor();
+  await answer(page).waitFor();
+  await idle(page);
+  await page.locator('.message.user .ticks', { hasText: '✓✓' }).waitFor();
+  const reasoning = page.locator('.message.assistant .reasoning').first();
+  expect(await reasoning.evaluate((node: HTMLDetailsElement) => node.open)).toBe(false);
+  expect(
+    await page
+      .locator('.message.assistant')
+      .first()
+      .evaluate((node) => node.firstElementChild?.className),
+  ).toBe('reasoning');
+  expect(errors).toEqual([]);
+  await close();
+});
+
+test('the token leaves the address bar, and a reload comes back to the same conversation', async () => {
+  const { page, close } = await open();
+  expect(page.url()).not.toContain(dev.device_token);
+  await say(page, 'still here after a reload?');
+  await page.locator('.message.user.done', { hasText: 'still here after a reload?' }).waitFor();
+  await page.reload();
+  await page.locator('.message.user', { hasText: 'still here after a reload?' }).waitFor();
+  expect(await page.locator('.message.user', { hasText: 'still here after a reload?' }).count()).toBe(1);
+  await close();
+});
+
+test('two browsers see the same messages in the same order', async () => {
+  const [one, other] = await Promise.all([open(), open()]);
+  for (let i = 0; i < 5; i++) await say(i % 2 === 0 ? one.page : other.page, `/demo echo line ${i}`);
+  const texts = async (page: Page) => {
+    await page.locator('.message.assistant.done', { hasText: /^line 4/ }).waitFor();
+    await idle(page);
+    return page.locator('.message.done').evaluateAll((nodes) => nodes.map((node) => (node as HTMLElement).dataset.messageId));
+  };
+  const [first, second] = [await texts(one.page), await texts(other.page)];
+  expect(first.slice(-10)).toEqual(second.slice(-10));
+  expect(new Set(first).size).toBe(first.length);
+  await Promise.all([one.close(), other.close()]);
+});
+
+test('text from others cannot run, load or submit anything', async () => {
+  const { page, errors, close } = await open();
+  const attack = [
+    '<img src=x onerror="window.hacked=1">',
+    '<script>window.hacked=2</script>',
+    '[link](javascript:window.hacked=3)',
+    '<svg onload="window.hacked=4"></svg>',
+    '<form action="https://example.org"><button>go</button></form>',
+    '<iframe srcdoc="<script>parent.hacked=5</script>"></iframe>',
+    'the end of it',
+  ].join('\n\n');
+  await say(page, `/demo echo ${attack}`);
+  const row = page.locator('.message.assistant.done', { hasText: 'the end of it' });
+  await row.waitFor();
+  expect(await page.evaluate(() => (window as unknown as { hacked?: number }).hacked)).toBeUndefined();
+  expect(await row.locator('.text :is(img, script, svg, form, iframe, button)').count()).toBe(0);
+  expect(await row.locator('a[href^="javascript:"]').count()).toBe(0);
+  // Tags are shown, as text.
+  expect(await row.locator('.text').textContent()).toContain('<script>');
+  expect(errors).toEqual([]);
+  await close();
+});
+
+test('a picker is answered with a click, and a channel is made and talked in', async () => {
+  const { page, errors, close } = await open();
+  await page.getByLabel('Name of a new channel').fill('Garden');
+  await page.getByLabel('Create the channel').click();
+  await page.locator('.channel.open', { hasText: 'Garden' }).waitFor();
+  await say(page, '/demo choice');
+  await page.locator('fieldset.picker .choices button').first().click();
+  await page.locator('.picker.closed').waitFor();
+  await idle(page);
+  expect(errors).toEqual([]);
+  await close();
+});
+
+test('stop ends a long answer', async () => {
+  const { page, close } = await open();
+  await say(page, '/demo slow');
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await idle(page);
+  await close();
+});
+
+test('a lost line is said, and what was typed meanwhile goes out once when it is back', async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.addInitScript(() => {
+    const Real = window.WebSocket;
+    const opened: WebSocket[] = [];
+    Object.assign(window, { opened });
+    window.WebSocket = class extends Real {
+      constructor(url: string | URL) {
+        super(url);
+        opened.push(this);
+      }
+    };
+  });
+  await page.goto(dev.web_url!);
+  await page.locator('.line.online').waitFor();
+  await page.evaluate(() => (window as unknown as { opened: WebSocket[] }).opened.at(-1)!.close());
+  await page.locator('.line.waiting').waitFor();
+  await say(page, 'typed in a tunnel');
+  await page.locator('.message.user.sending', { hasText: 'typed in a tunnel' }).waitFor();
+  await page.locator('.message.user.done', { hasText: 'typed in a tunnel' }).waitFor();
+  expect(await page.locator('.message.user', { hasText: 'typed in a tunnel' }).count()).toBe(1);
+  await context.close();
+});
+
+test('without a link the page asks for a gateway and a token', async () => {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.goto(new URL('/', dev.web_url!).href);
+  await page.getByLabel('Gateway').waitFor();
+  await context.close();
+});
