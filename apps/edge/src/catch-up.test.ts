@@ -192,6 +192,82 @@ describe('slow readers', () => {
   });
 });
 
+describe('devices that lag', () => {
+  const update = (rev: number, size = 100): ToEdge => ({
+    kind: 'ephemeral',
+    tenant_id: tenant,
+    after: 0,
+    key: 'm1',
+    rev,
+    type: 'message.update',
+    message_id: 'm1',
+    body: bytes({ type: 'message.update', payload: { message_id: 'm1', rev, more: 'x'.repeat(size) } }),
+  });
+  const revs = (socket: FakeSocket) => socket.heard.filter((one) => one.type === 'message.update').map((one) => one.payload.rev);
+
+  test('STR4 one whose buffer fills gets the newest update when it is empty again, and durable frames in their place', async () => {
+    const { device, session, clock } = await rig();
+    const [slow, quick] = [await device('d1'), await device('d2')];
+    slow.stall();
+    for (let rev = 1; rev <= 100; rev++) session.publish(update(rev, 4_000));
+    await session.emit(note(1));
+    session.publish(update(101), update(102));
+    await clock.settle();
+    expect(revs(quick)).toHaveLength(102);
+    expect(slow.peakBuffered).toBeLessThan(48 * 1024);
+    slow.resume();
+    await clock.settle();
+    expect(revs(slow).length).toBeLessThan(12);
+    expect(revs(slow).at(-1)).toBe(102);
+    expect(slow.heard.at(-1)!.payload.rev).toBe(102);
+    expect(numbers(slow)).toEqual([1]);
+  });
+
+  test('STR4 one whose answers take long gets one update at a time, the newest; durable frames do not wait', async () => {
+    const { device, session, clock, edge } = await rig();
+    const slow = await device('d1');
+    // Nothing piles up here: it is the network that holds things.
+    await clock.advance(800);
+    slow.echo();
+    session.publish(update(1));
+    await clock.settle();
+    expect(slow.pings).toHaveLength(2);
+    for (let rev = 2; rev <= 50; rev++) session.publish(update(rev));
+    await session.emit(note(1));
+    await clock.settle();
+    expect(revs(slow)).toEqual([1]);
+    expect(numbers(slow)).toEqual([1]);
+    await clock.advance(800);
+    slow.echo();
+    expect(revs(slow)).toEqual([1, 50]);
+    session.publish(update(51));
+    await clock.settle();
+    expect(revs(slow)).toEqual([1, 50]);
+    slow.echo();
+    expect(revs(slow)).toEqual([1, 50, 51]);
+    // It has become quick: from here on it gets all of them.
+    slow.echo();
+    session.publish(update(52), update(53), update(54));
+    await clock.settle();
+    expect(revs(slow)).toEqual([1, 50, 51, 52, 53, 54]);
+    expect(edge.stats().catching_up).toBe(0);
+  });
+
+  test('STR4 a ping without an answer for a second holds updates back; one that never answered a ping gets them', async () => {
+    const { device, session, clock } = await rig();
+    const [gone, mute] = [await device('d1'), await device('d2')];
+    gone.echo();
+    await clock.advance(5_250);
+    await clock.advance(1_250);
+    session.publish(update(1), update(2));
+    await clock.settle();
+    expect(revs(gone)).toEqual([]);
+    expect(revs(mute)).toEqual([1, 2]);
+    gone.echo();
+    expect(revs(gone)).toEqual([2]);
+  });
+});
+
 describe('joining', () => {
   test('HEL25 a device that registers behind the feed gets what is between, and only that', async () => {
     const { device, connect, hello, session, clock } = await rig();

@@ -6,13 +6,26 @@ import { type Ephemeral, type Feed, seek } from './feed.js';
 import { replay } from './local/replay.js';
 import { close, comeBackIfUnseeded, join, leave } from './outbound.js';
 import { lostBefore } from './pages.js';
+import { isLagging, pingDevice } from './pulse.js';
 
 /** Leave the publish group, or begin behind it: from here the connection reads from the outbox at its own pace. */
-export function fallBehind(edge: EdgeContext, connection: DeviceConnection, member: Member, at: Cursor, syncs: SyncJob[] = []): void {
+export function fallBehind(
+  edge: EdgeContext,
+  connection: DeviceConnection,
+  member: Member,
+  at: Cursor,
+  syncs: SyncJob[] = [],
+  held?: CatchingUp['held'],
+): void {
   leave(connection, member);
-  connection.state = { kind: 'catching_up', member, at, syncs, held: undefined, reading: false, stuck_since: 0 };
+  connection.state = { kind: 'catching_up', member, at, syncs, held, reading: false, stuck_since: 0 };
   member.feed.behind.add(connection);
   pump(edge, connection);
+}
+
+/** The same for one that lags but misses nothing yet: an update that it is to get later is about to come. */
+export function holdUpdates(edge: EdgeContext, connection: DeviceConnection, member: Member, at: Cursor) {
+  fallBehind(edge, connection, member, at, [], new Map());
 }
 
 /** Go on, as far as the socket and the feed allow; whatever they wait for calls this again. */
@@ -86,17 +99,23 @@ export function wakeBehind(edge: EdgeContext, feed: Feed): void {
   }
 }
 
-/** In one tick: the last page is in the socket, the next frame comes by the group. */
-function goLive(edge: EdgeContext, connection: DeviceConnection, state: CatchingUp): void {
+/**
+ * In one tick: the last page is in the socket, the next frame comes by the group. While updates are held for a device that lags
+ * it stays where it is, and what is durable goes on being read; its next pong, or its empty buffer, brings it here again.
+ */
+function goLive(edge: EdgeContext, connection: DeviceConnection, state: CatchingUp) {
   const { member, held } = state;
   const { feed } = member;
+  if (held !== undefined && isLagging(edge, connection, member)) return;
   connection.state = { kind: 'live', member };
   join(connection, member);
-  for (const [key, frame] of held ?? []) {
+  if (held === undefined) return;
+  for (const [key, frame] of held) {
     const stale = (frame.message_id !== undefined && feed.ended.has(frame.message_id)) || frame.rev < (feed.revs.get(key) ?? -1);
     if (!stale) connection.socket.send(frame.body);
   }
-  edge.meters.frames_out.add(held?.size ?? 0, { class: 'ephemeral' });
+  edge.meters.frames_out.add(held.size, { class: 'ephemeral' });
+  if (member.slow) pingDevice(edge, connection, member);
 }
 
 const heldMax = 256;

@@ -16,19 +16,22 @@ export const EdgeConfig = Type.Object({
   waiting_bytes: bytes(1024 * 1024, 'of such frames'),
 
   ping_ms: ms(5_000, 'between WebSocket pings of one socket'),
+  lag_ms: ms(1_000, 'without an answer to a ping until updates wait'),
+  slow_rtt_ms: ms(200, 'from a ping to its answer above which a device gets one update at a time'),
   silent_ms: ms(20_000, 'without a sign of life until a socket is dropped'),
   push_ping_ms: ms(250, 'from a frame worth a push to the ping that asks whether it has arrived'),
   confirm_ms: ms(1_000, 'between writes of watermarks'),
   refresh_ms: ms(5_000, 'between saying again which devices this edge holds; well below the lease'),
 
   accept_ms: ms(1_000, 'until a session instance has said that it has a batch'),
-  resend_ms: ms(2_000, 'without an answer until a request is sent again'),
+  resend_ms: ms(1_000, 'without an answer until a request is sent again'),
   in_flight_bytes: bytes(8 * 1024 * 1024, 'of unanswered requests of one device'),
   agent_in_flight_bytes: bytes(64 * 1024 * 1024, 'of unanswered requests of one agent link; over it the link is closed'),
 
   head_check_ms: ms(2_000, 'between looks whether a last frame was lost'),
   waiting_repair_bytes: bytes(4 * 1024 * 1024, 'of frames of one tenant that wait for a gap to be repaired'),
   high_mark_bytes: bytes(256 * 1024, 'in a socket buffer above which the connection reads from the outbox instead'),
+  lag_mark_bytes: bytes(32 * 1024, 'in a socket buffer above which updates wait, and the newest replaces the one waiting'),
   low_mark_bytes: bytes(64 * 1024, 'in a socket buffer below which it reads the next page'),
   hard_mark_bytes: bytes(8 * 1024 * 1024, 'in a socket buffer above which the connection is dropped'),
   page_frames: count(100, 'frames of one page of the outbox'),

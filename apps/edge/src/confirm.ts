@@ -1,34 +1,22 @@
 import { type ConnectionId, type Cursor, closeCodes, type DeviceId, type TenantId } from '@iris/protocol';
 import type { AgentLink } from './agent/link.js';
 import { pump } from './catch-up.js';
-import { type DeviceConnection, type Member, memberOf, positionOf } from './connection.js';
+import { type DeviceConnection, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
 import type { Feed } from './feed.js';
+import { answered, confirmable, pingDevice } from './pulse.js';
 import { toTicks } from './ticks.js';
-
-/**
- * A WebSocket ping carries the position as decimal text behind everything sent before it; the pong that echoes it is the
- * device's receipt. A position counts only from where the device has everything: before `sync` has closed the range below
- * its hello, live frames must not pull the watermark past what it has not been given.
- */
-const confirmable = (connection: DeviceConnection, member: Member): Cursor =>
-  member.unbroken && connection.state.kind !== 'closed' && connection.state.kind !== 'greeting'
-    ? positionOf(connection.state)
-    : member.watermark;
-
-const utf8 = new TextEncoder();
-export function pingDevice(connection: DeviceConnection, member: Member): void {
-  const position = confirmable(connection, member);
-  member.pinged = Math.max(member.pinged, position);
-  connection.socket.ping(utf8.encode(String(position)));
-}
 
 export function pong(edge: EdgeContext, connection: DeviceConnection, data: Uint8Array): void {
   connection.heard = edge.time.tick;
   const member = memberOf(connection);
   const cursor = cursorIn(data);
+  if (member === undefined || cursor === undefined) return;
+  answered(edge, member);
   // Nothing that no ping has said: anyone can send a pong.
-  if (member !== undefined && cursor !== undefined) confirm(edge, connection, Math.min(cursor, member.pinged));
+  confirm(edge, connection, Math.min(cursor, member.pinged));
+  // What waited for this answer goes on.
+  pump(edge, connection);
 }
 
 /** The device has everything up to `cursor`, as far as it has been given it. */
@@ -73,7 +61,7 @@ export function roundTick(edge: EdgeContext): void {
     if (connection.in_flight?.size === 0) connection.in_flight = undefined;
     const member = connection.peer === 'device' ? memberOf(connection) : undefined;
     if (connection.peer === 'device' && member !== undefined) {
-      pingDevice(connection, member);
+      pingDevice(edge, connection, member);
       // A `drained` that was missed must not hold anybody up for ever.
       pump(edge, connection);
     } else if (connection.peer === 'agent') connection.socket.ping(nothing);
@@ -86,7 +74,7 @@ export function pushPingTick(edge: EdgeContext, feeds: Iterable<Feed>): void {
   for (const feed of feeds) {
     if (feed.ping_at === 0 || edge.time.tick < feed.ping_at) continue;
     feed.ping_at = 0;
-    for (const connection of feed.live) pingDevice(connection, memberOf(connection)!);
+    for (const connection of feed.live) pingDevice(edge, connection, memberOf(connection)!);
   }
 }
 

@@ -81,6 +81,12 @@ export interface Member {
   readonly told: Told | undefined;
   /** Highest position that a ping has carried: no pong can confirm more. */
   pinged: Cursor;
+  /** Pings without an answer, and clock milliseconds of the oldest; whether one was ever answered. */
+  pings_out: number;
+  pinged_at: number;
+  answers_pings: boolean;
+  /** The last answer took long: what is given out piles up on the way, where no buffer shows it. */
+  slow: boolean;
   /** Whether it has been given everything from its watermark on. Until `sync` has closed the range before {@link head}, nothing above the watermark counts. */
   unbroken: boolean;
   /** The two buckets; see `rate-limit.ts`. */

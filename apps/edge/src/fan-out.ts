@@ -1,10 +1,11 @@
 import { type RequestId, splice } from '@iris/protocol';
 import { answerWhenRead, measure, sendAddressed, takeAwaited } from './answers.js';
-import { fallBehind, holdFor, wakeBehind } from './catch-up.js';
+import { fallBehind, holdFor, holdUpdates, wakeBehind } from './catch-up.js';
 import { type DeviceConnection, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
 import type { Durable, Ephemeral, Feed } from './feed.js';
 import { close, isFull } from './outbound.js';
+import { isLagging, pingDevice } from './pulse.js';
 import { toTicks } from './ticks.js';
 
 /** Bytes given to the groups of a feed between two looks at its sockets' buffers: by so much a stuck one may go over the mark. */
@@ -77,8 +78,10 @@ export function giveEphemeral(edge: EdgeContext, feed: Feed, frame: Ephemeral): 
     else holdFor(to, { ...frame, body: frame.body.slice() });
     return;
   }
+  const slow = frame.key === '' ? [] : setAside(edge, feed);
   if (feed.plain_count > 0) edge.groups.publish(feed.plain, frame.body);
   if (feed.shown_count > 0) edge.groups.publish(feed.shown, frame.body);
+  for (const connection of slow) pingDevice(edge, connection, memberOf(connection)!);
   edge.meters.frames_out.add(feed.live.size, { class: 'ephemeral' });
   if (feed.behind.size > 0) {
     // One copy for all who wait: the bytes belong to the bus.
@@ -86,6 +89,18 @@ export function giveEphemeral(edge: EdgeContext, feed: Feed, frame: Ephemeral): 
     for (const connection of feed.behind) holdFor(connection, kept);
   }
   given(edge, feed, frame.body.length);
+}
+
+/** Those that lag get the newest update when they have caught up, instead of every one; returns the slow ones that get this one. */
+function setAside(edge: EdgeContext, feed: Feed): DeviceConnection[] {
+  const slow: DeviceConnection[] = [];
+  for (const connection of feed.live) {
+    const { state } = connection;
+    if (state.kind !== 'live') continue;
+    if (isLagging(edge, connection, state.member)) holdUpdates(edge, connection, state.member, feed.last);
+    else if (state.member.slow) slow.push(connection);
+  }
+  return slow;
 }
 
 function given(edge: EdgeContext, feed: Feed, bytes: number): void {

@@ -29,7 +29,7 @@ describe('hop one', () => {
     const { device, session, clock, meter } = await rig();
     const socket = await device();
     socket.say({ id: 1, ...history });
-    await clock.advance(2_300);
+    await clock.advance(1_300);
     expect(asked(session.requests)).toEqual([
       ['history', 2, 2],
       ['history', 2, 2],

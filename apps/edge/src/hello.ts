@@ -21,6 +21,7 @@ import { type Feed, openFeed, seek } from './feed.js';
 import { digest, remember, wasRevoked } from './good-tokens.js';
 import { takeBucket } from './leave.js';
 import { close, errorFrame, join, onlineFrame, refuse, textOf } from './outbound.js';
+import { pingDevice } from './pulse.js';
 import { toTicks } from './ticks.js';
 import { toldBy } from './told.js';
 
@@ -135,6 +136,8 @@ export function helloAnswered(
     fallBehind(edge, connection, member, answer.head);
     seek(edge, feed, answer.head);
   }
+  // How far away it is; and that it has the snapshot.
+  pingDevice(edge, connection, member);
   for (const { data, binary } of state.waiting) receive(data, binary);
 }
 
@@ -148,6 +151,10 @@ function memberFor(edge: EdgeContext, feed: Feed, device_id: DeviceId, answer: H
     watermark: answer.watermark,
     told: toldBy(answer.frames),
     pinged: answer.watermark,
+    pings_out: 0,
+    pinged_at: 0,
+    answers_pings: false,
+    slow: false,
     unbroken: answer.watermark >= answer.head,
     frames_full_at: 0,
     sends_full_at: takeBucket(edge, answer.tenant_id, device_id),

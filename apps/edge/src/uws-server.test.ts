@@ -187,7 +187,7 @@ describe('order and groups', () => {
 
   test('many frames of one turn to many sockets, and frames of their own between, keep their order', async () => {
     const { join, until, server } = await bench();
-    const all = [];
+    const all: Awaited<ReturnType<typeof join>>[] = [];
     for (let i = 0; i < 5; i++) all.push(await join());
     for (const one of all) one.side.socket.join('g');
     for (let n = 0; n < 300; n++) {
