@@ -41,6 +41,8 @@ export type Answer =
   | { readonly kind: 'done' }
   | { readonly kind: 'frame'; readonly frame: DownFrame }
   | { readonly kind: 'placed'; readonly cursor: Cursor; readonly fresh: boolean; readonly body: Uint8Array }
+  /** Bytes for the edge itself: a hello that is refused. */
+  | { readonly kind: 'body'; readonly body: Uint8Array }
   /** The emission that made it has said it. */
   | { readonly kind: 'said'; readonly body: Uint8Array };
 

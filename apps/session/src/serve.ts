@@ -78,6 +78,8 @@ export function createServe(deps: {
         return outgoing.to(edge_id, { ...record, body: encode(answer.frame) });
       case 'placed':
         return outgoing.to(edge_id, { ...record, cursor: answer.cursor, body: again || !answer.fresh ? answer.body : accepted });
+      case 'body':
+        return outgoing.to(edge_id, { ...record, body: answer.body });
       case 'said':
         if (again) outgoing.to(edge_id, { ...record, body: answer.body });
     }

@@ -52,7 +52,7 @@ export async function agentHello(request: AgentHelloRequest, context: Context): 
     return { kind: 'said', body };
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    return { kind: 'said', body: refusal(request.tenant_id, error) };
+    return { kind: 'body', body: refusal(request.tenant_id, error) };
   }
 }
 
