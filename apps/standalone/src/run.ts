@@ -31,10 +31,14 @@ export async function run(options: Options, clock: Clock): Promise<void> {
   const file = logFile({ complain });
   const log = pinoLog({ level: checked.of(StandaloneConfig).log_level, clock, write: file.write });
   const calm = calmSignals(process, clock);
+  let asked = false;
   const events: typeof calm = {
     on: (event, listener) =>
       calm.on(event, (value) => {
-        if (event === 'SIGINT' || event === 'SIGTERM') say('\nstopping …');
+        if (event === 'SIGINT' || event === 'SIGTERM') {
+          asked = true;
+          say('\nstopping …');
+        }
         listener(value);
       }),
     exit(code) {
@@ -46,7 +50,8 @@ export async function run(options: Options, clock: Clock): Promise<void> {
     try {
       await bringUp({ life, options, settings: checked, clock, log, openLog: file.open });
     } catch (error) {
-      if (!life.stopping) complain(told(error));
+      // A start that was cut short by a signal has failed for no reason worth telling.
+      if (!asked) complain(told(error));
       throw error;
     }
   });

@@ -60,7 +60,7 @@ export async function startSingle(start: Start): Promise<System> {
   );
   await life.start(
     'media',
-    () => filesystemMedia({ dir: folder.path('media'), clock }),
+    () => filesystemMedia({ folder: folder.path('media'), clock }),
     (one) => one.close(),
   );
   const store = await life.start(
