@@ -168,11 +168,14 @@ export function bullmqJobs({
       let ending: Promise<void> | undefined;
       const end = async () => {
         workings.delete(working);
-        const closing = Promise.all(workers.map((worker) => worker.close()));
-        // Nothing new is taken from here on. What runs is waited for, however long; but when the server is away, saying that it
-        // is done would wait for ever: then another worker does it again.
-        await Promise.allSettled([...running]);
+        // From here on a connection that breaks is not made anew; one that is just being made is waited for, since a worker that is
+        // closed meanwhile never comes to its end.
         leaving = true;
+        await within(clock, Promise.all(sockets.map(settled))).catch(() => {});
+        const closing = Promise.all(workers.map((worker) => worker.close()));
+        // Nothing new is taken now. What runs is waited for, however long; but when the server is away, saying that it is done
+        // would wait for ever: then another worker does it again.
+        await Promise.allSettled([...running]);
         await within(clock, closing).catch(() => {});
         for (const socket of sockets) socket.disconnect();
       };
@@ -195,6 +198,13 @@ export function bullmqJobs({
     },
   };
 }
+
+/** Resolves when it is connected, or will not be any more. */
+const settled = (socket: Redis): Promise<void> =>
+  new Promise((resolve) => {
+    if (socket.status !== 'reconnecting') return resolve();
+    for (const status of ['ready', 'end']) socket.once(status, resolve);
+  });
 
 /** From here on the same id is a new job: what happens now may not be seen by this run any more. */
 async function handle(job: Job<Data>, handler: Handler): Promise<void> {
