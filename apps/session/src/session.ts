@@ -167,7 +167,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
         storeWorks = await store.ready().catch(() => false);
       };
       const looking = clock.every(readyCheck_ms, () => void look());
-      await look();
+      void look();
       await bus.flush();
       const announcer = announceSession({ bus, clock, session_id });
       begun.push(

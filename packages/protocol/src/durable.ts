@@ -17,7 +17,7 @@ export interface DurableFrame {
 }
 
 /** Frames that are about one message, and go when it is deleted. */
-const ofMessage: ReadonlySet<string> = new Set(['message', 'message.start', 'message.stop', 'commentary']);
+const ofMessage: ReadonlySet<string> = new Set(['message', 'message.start', 'message.stop', 'commentary', 'read.receipt']);
 
 /**
  * @param frame without `id` and `cursor`, of a durable type

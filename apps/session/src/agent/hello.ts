@@ -88,6 +88,8 @@ async function attach(
   const forgot = sameInstall && has < (waiting[0]?.seq ?? row.out_seq + 1) - 1;
   await store.agentFrames.ack(tenant_id, agent_id, has);
 
+  // Another instance may have served the tenant since this one looked: a link begins with the truth.
+  rooms.forget(tenant_id);
   const room = await rooms.of(tenant_id);
   const kept = waiting.filter(({ seq }) => seq > has);
   const resumed = await resume({ room, row, open_turns: new Set(payload.open_turns ?? []), unacked: kept, forgot }, context);

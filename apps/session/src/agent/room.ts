@@ -83,7 +83,8 @@ export function createRooms({ store, outbox, clock, log }: { store: Store; outbo
     for (const row of rows) {
       used.add(turnKey(row.turn_id));
       const state = parse<TurnState>(values.get(turnKey(row.turn_id)), log) ?? startingState(row);
-      turns.set(row.turn_id, { ...state, accepted: row.state === 'running', reason: state.reason ?? untold(row, rows) });
+      // One that was being ended when its instance died is open until the store says otherwise: whoever said it says it again.
+      turns.set(row.turn_id, { ...state, ended: false, accepted: row.state === 'running', reason: state.reason ?? untold(row, rows) });
       for (const { message_id } of state.messages) {
         used.add(textKey(message_id));
         texts.set(message_id, parse<TextState>(values.get(textKey(message_id)), log) ?? { text: '', reasoning: '', rev: clock.now() });

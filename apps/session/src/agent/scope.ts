@@ -24,6 +24,11 @@ export async function scopeOf(request: AgentRequest, room: Room, context: Contex
   if (state !== undefined && !state.ended) return { kind: 'open', lane: state, state };
   const row = await context.store.turns.get(tenant_id, frame.turn_id);
   if (row === undefined || row.agent_id !== agent_id || row.state === 'queued') return { kind: 'foreign' };
+  if (row.state !== 'ended' && state === undefined) {
+    // The room was loaded before another instance began the turn: it is behind the truth.
+    context.rooms.forget(tenant_id);
+    throw new Error(`turn ${frame.turn_id} is ${row.state}, and not in the room`);
+  }
   return { kind: 'ended', lane: row, row };
 }
 

@@ -66,7 +66,7 @@ export async function receipt(
   { presence, store }: Context,
 ): Promise<LiveFrame[]> {
   const { device_id, chat_id, thread_id } = state;
-  if (device_id === null) return [];
+  if (device_id === null || (await store.messages.deleted(tenant_id, [message_id])).size > 0) return [];
   const to = await presence.of(tenant_id, device_id);
   if (to === undefined) {
     await store.receipts.owe({ tenant_id, device_id, chat_id, thread_id, message_id });

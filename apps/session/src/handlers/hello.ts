@@ -128,7 +128,16 @@ async function answerOf(
     store.receipts.take(tenant_id, device.device_id),
   ]);
   const { turns, textOf } = goingOn(values, log);
-  const receipts = owed.map(({ message_id, ...lane }) => laneFrame('read.receipt', lane, { message_id }));
+  const gone =
+    owed.length === 0
+      ? new Set()
+      : await store.messages.deleted(
+          tenant_id,
+          owed.map(({ message_id }) => message_id),
+        );
+  const receipts = owed
+    .filter(({ message_id }) => !gone.has(message_id))
+    .map(({ message_id, ...lane }) => laneFrame('read.receipt', lane, { message_id }));
   const frames: DownFrame[] = [...snapshotFrames(turns, textOf, pickers), ...receipts];
   return {
     tenant_id,

@@ -17,7 +17,9 @@ export const readReceipt: DeviceHandler<'read.receipt'> = async ({ tenant_id, de
     // Not before the message itself has its place.
     place: 'fresh',
     async run() {
-      const cursor = row.cursor ?? emitter.placeOf(message_id) ?? (await store.messages.get(tenant_id, message_id))?.cursor ?? 0;
+      const standing = await store.messages.get(tenant_id, message_id);
+      if (standing === undefined) throw notFound('message_id');
+      const cursor = standing.cursor ?? emitter.placeOf(message_id) ?? 0;
       const { chat_id, thread_id } = lane;
       if (!(await store.reads.advance({ tenant_id, device_id, chat_id, thread_id, message_id, cursor }))) return {};
       const shown = laneFrame('read.receipt', lane, { message_id, device_id });

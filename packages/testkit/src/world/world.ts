@@ -220,8 +220,10 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
     if ('error' in done) throw done.error;
     return done.value;
   };
-  for (let i = 0; i < (options.sessions ?? 2); i++) await self.startSession();
-  for (let i = 0; i < (options.edges ?? 2); i++) await self.startEdge();
+  // Held time does not pass by waiting, and starting takes some.
+  const started = (starting: Promise<unknown>) => Promise.all([starting, options.held === true ? self.advance(50) : undefined]);
+  for (let i = 0; i < (options.sessions ?? 2); i++) await started(self.startSession());
+  for (let i = 0; i < (options.edges ?? 2); i++) await started(self.startEdge());
   // Until everyone has heard of everyone.
   await self.advance(10);
   return self;
