@@ -1,5 +1,5 @@
 import { runAgent, type Spool, type SpoolState } from '@iris/agent-link';
-import { agentConnect, chance, makeWorld, type ProcessClock } from '@iris/testkit';
+import { type AgentProcess, agentProcess, chance, makeWorld } from '@iris/testkit';
 import { expect, test } from '@jest/globals';
 
 /** `IRIS_SDK_SEED=7` plays one again; `IRIS_SDK_SEEDS=500` plays many. */
@@ -35,32 +35,38 @@ test.each(seeds)(
       },
     });
     const tenant = await world.tenant();
+    const acts: string[] = [];
+    const note = (text: string) => void acts.push(`${String(world.time.now() - start).padStart(6)} ${text}`);
+    const start = world.time.now();
     const runs = new Map<string, number>();
     const killedWith = new Set<string>();
     const running = new Set<string>();
     let spool = spoolOf(fresh());
-    let clock: ProcessClock;
+    let alive: AgentProcess;
     let lives = 0;
     const live = () => {
-      const mine = world.clock(`agent-${++lives}`);
-      clock = mine;
+      // The device's edge is the one that stays.
+      const open = () => dice.pick(world.edges.flatMap((edge, i) => (edge.alive ? [i] : [])));
+      alive = agentProcess(world, `agent-${++lives}`, open);
+      const { clock, connect } = alive;
       runAgent({
         gateway: 'ws://world/agent',
         token: tenant.agent_token,
         name: 'test',
         spool,
-        clock: mine,
+        log: { debug() {}, info: note, warn: note, error: note },
+        clock,
         random: dice.fork(`agent ${lives}`).unit,
-        // The device's edge is the one that stays.
-        connect: agentConnect(world, () => dice.pick(world.edges.flatMap(({ alive }, i) => (alive ? [i] : [])))),
+        connect,
         async onTurn(turn) {
           const { text } = turn.message;
+          note(`run ${text} ${turn.turn_id} attempt ${turn.attempt}`);
           runs.set(text, (runs.get(text) ?? 0) + 1);
           running.add(text);
           for (let i = 1; i <= 20; i++) {
             turn.write(`${text}.${i} `);
             if (i === 10) turn.tool('half').end();
-            await new Promise<void>((resolve) => void mine.after(15, resolve));
+            await new Promise<void>((resolve) => void clock.after(15, resolve));
           }
           running.delete(text);
         },
@@ -75,17 +81,19 @@ test.each(seeds)(
       texts.push(text);
       expect((await device.send(text, { within_ms: 60_000 })).type).toBe('message');
       await world.advance(dice.between(0, 400));
-      switch (dice.between(0, 4)) {
-        case 0:
+      const harm = dice.pick(['edge', 'session', 'agent', 'bus', 'nothing'] as const);
+      note(`sent ${text}, now ${harm}`);
+      switch (harm) {
+        case 'edge':
           world.edges.findLast(({ alive }, i) => alive && i > 0)?.kill();
           await world.startEdge();
           break;
-        case 1:
+        case 'session':
           world.sessions.find(({ alive }) => alive)?.kill();
           await world.startSession();
           break;
-        case 2: {
-          clock!.kill();
+        case 'agent': {
+          alive!.kill();
           for (const text of running) killedWith.add(text);
           running.clear();
           const { state } = spool;
@@ -94,7 +102,7 @@ test.each(seeds)(
           live();
           break;
         }
-        case 3:
+        case 'bus':
           world.loseBus(dice.between(100, 3_000));
           break;
         default:
@@ -104,18 +112,23 @@ test.each(seeds)(
     }
     await world.advance(120_000);
 
-    for (const text of texts) expect([text, runs.get(text)]).toEqual([text, 1]);
-    const history = await device.historyAll({ chat_id: 'android:default', thread_id: null });
-    for (const text of texts) {
-      const answers = history.filter(({ role, text: said }) => role === 'assistant' && String(said).startsWith(`${text}.`));
-      const whole = Array.from({ length: 20 }, (_, i) => `${text}.${i + 1} `).join('');
-      // A turn whose agent died before a word of it was heard has none.
-      if (killedWith.has(text)) expect(answers.length).toBeLessThanOrEqual(1);
-      else expect(answers).toMatchObject([{ text: whole }]);
-      for (const answer of answers) if (answer.text !== whole) expect(answer.interrupted).toBe(true);
+    try {
+      for (const text of texts) expect([text, runs.get(text)]).toEqual([text, 1]);
+      const history = await device.historyAll({ chat_id: 'android:default', thread_id: null });
+      for (const text of texts) {
+        const answers = history.filter(({ role, text: said }) => role === 'assistant' && String(said).startsWith(`${text}.`));
+        const whole = Array.from({ length: 20 }, (_, i) => `${text}.${i + 1} `).join('');
+        // A turn whose agent died before a word of it was heard has none.
+        if (killedWith.has(text)) expect(answers.length).toBeLessThanOrEqual(1);
+        else expect(answers).toMatchObject([{ text: whole }]);
+        for (const answer of answers) if (answer.text !== whole) expect(answer.interrupted).toBe(true);
+      }
+      expect(device.frames('agent.idle')).toHaveLength(texts.length);
+      expect(device.faults).toEqual([]);
+    } catch (error) {
+      (error as Error).message += `\n\n${acts.join('\n')}${world.events.tail()}`;
+      throw error;
     }
-    expect(device.frames('agent.idle')).toHaveLength(texts.length);
-    expect(device.faults).toEqual([]);
     for (const member of [...world.edges, ...world.sessions]) member.kill();
   },
 );

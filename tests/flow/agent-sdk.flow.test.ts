@@ -1,8 +1,8 @@
 import { startAgent } from '@iris/agent';
-import { type Agent, runAgent, type Spool, type SpoolState, type Turn } from '@iris/agent-link';
+import { runAgent, type Spool, type SpoolState, type Turn } from '@iris/agent-link';
 import { frameTable } from '@iris/protocol';
 import { silentLog } from '@iris/runtime';
-import { type AnyFrame, agentConnect, onStage, type ProcessClock, type Stage, type StageOptions } from '@iris/testkit';
+import { type AgentProcess, type AnyFrame, agentProcess, onStage, type Stage, type StageOptions } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 
 interface Picker {
@@ -16,7 +16,7 @@ const idle = (frame: AnyFrame) => frame.type === 'agent.idle';
 
 /** The demo agent, attached to the world by its SDK. */
 async function demo(stage: Stage, edge?: () => number) {
-  const clock = stage.world.clock('agent');
+  const { clock, connect } = agentProcess(stage.world, 'agent', edge);
   const agent = startAgent({
     gateway: 'ws://world/agent',
     token: stage.tenant.agent_token,
@@ -24,7 +24,7 @@ async function demo(stage: Stage, edge?: () => number) {
     log: silentLog,
     clock,
     random: stage.world.chance.fork('agent').unit,
-    connect: agentConnect(stage.world, edge),
+    connect,
   });
   await stage.world.patience.wait(() => agent.online || undefined, { describe: () => 'the demo agent is not online' });
   await stage.world.settle();
@@ -178,19 +178,19 @@ describe('an agent on the SDK', () => {
   );
 
   /** One process of an agent that can be killed; its spool stays. */
-  function process(stage: Stage, name: string, spool: Spool, onTurn: (turn: Turn) => Promise<void>): { agent: Agent; clock: ProcessClock } {
-    const clock = stage.world.clock(name);
-    const agent = runAgent({
+  function process(stage: Stage, name: string, spool: Spool, onTurn: (turn: Turn) => Promise<void>): AgentProcess {
+    const mine = agentProcess(stage.world, name);
+    runAgent({
       gateway: 'ws://world/agent',
       token: stage.tenant.agent_token,
       name: 'test',
       spool,
-      clock,
+      clock: mine.clock,
       random: stage.world.chance.fork(name).unit,
-      connect: agentConnect(stage.world),
+      connect: mine.connect,
       onTurn,
     });
-    return { agent, clock };
+    return mine;
   }
   const fresh = (): Spool => ({
     state: { install_id: 'in_test', next_seq: 1, acked: 0, in_seq: 0, unacked: [], turns: new Map(), ended: new Set() },
@@ -212,7 +212,7 @@ describe('an agent on the SDK', () => {
       await a.send('one');
       await a.next('message.update');
       await world.advance(300);
-      dead.clock.kill();
+      dead.kill();
       const spool = spoolOf(first.state);
       await world.advance(1_000);
       process(stage, 'second', spool, async (turn) => {
@@ -235,8 +235,7 @@ describe('an agent on the SDK', () => {
       const { a, world } = stage;
       const first = fresh();
       let cut = false;
-      const inner = agentConnect(world);
-      const clock = world.clock('first');
+      const { clock, connect, kill } = agentProcess(world, 'first');
       runAgent({
         gateway: 'ws://world/agent',
         token: stage.tenant.agent_token,
@@ -246,7 +245,7 @@ describe('an agent on the SDK', () => {
         random: world.chance.fork('first').unit,
         // What it says after the cut goes nowhere.
         connect: (url, options, events) => {
-          const socket = inner(url, options, events);
+          const socket = connect(url, options, events);
           return { ...socket, send: (text) => (cut ? undefined : socket.send(text)) };
         },
         async onTurn(turn) {
@@ -260,7 +259,7 @@ describe('an agent on the SDK', () => {
       await a.send('one');
       await a.next('message.update');
       await world.advance(1_000);
-      clock.kill();
+      kill();
       process(stage, 'second', spoolOf(first.state), async () => {});
       expect((await a.next('message.stop', { within_ms: 60_000 })).payload).toMatchObject({ final_text: 'the answer, whole' });
       await a.next(idle);

@@ -12,7 +12,7 @@ export * from './test-device.js';
 export * from './test-turn.js';
 export * from './timeline.js';
 export * from './wire.js';
-export * from './world/agent-connect.js';
+export * from './world/agent-process.js';
 export type { Break, Faults } from './world/faults.js';
 export * from './world/schedule.js';
 export * from './world/stage.js';
