@@ -1,1 +1,3 @@
-export {};
+export { defaultWorkerConfig, WorkerConfig } from './config.js';
+export { WorkerProcessConfig } from './process-config.js';
+export { createWorker, type Worker, type WorkerDeps } from './worker.js';

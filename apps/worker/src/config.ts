@@ -1,0 +1,31 @@
+import { Quotas } from '@iris/protocol';
+import { type Static, Type } from 'typebox';
+
+const ms = (value: number, description: string) => Type.Integer({ default: value, minimum: 1, maximum: 24 * 3600 * 1000, description });
+
+/** What a worker can be told. The quotas are the defaults of tenants that have none of their own. */
+export const WorkerConfig = Type.Object({
+  ...Quotas.properties,
+  repair_ms: ms(5_000, 'how often messages without a place in the order are looked for'),
+  owed_after_ms: ms(
+    15_000,
+    'milliseconds after which a message without a place is taken to be forgotten; longer than a request’s deadline',
+  ),
+  retention_ms: ms(60_000, 'how often what is past retention is dropped'),
+  concurrency: Type.Integer({ default: 4, minimum: 1, maximum: 1_000, description: 'jobs of one kind at once' }),
+  cursor_block: Type.Integer({ default: 10_000, minimum: 1, maximum: 1_000_000, description: 'cursors reserved in Postgres at a time' }),
+});
+export type WorkerConfig = Static<typeof WorkerConfig>;
+
+/** Every value as it is when nothing is set. */
+export const defaultWorkerConfig: WorkerConfig = Object.freeze(
+  Object.fromEntries(
+    Object.entries(WorkerConfig.properties).map(([name, schema]) => [name, (schema as unknown as { default: number }).default]),
+  ),
+) as WorkerConfig;
+
+/** The quotas a tenant has: its own, else the configured. */
+export function quotasOf(config: WorkerConfig, own: Partial<Quotas>): Quotas {
+  const configured = Object.fromEntries(Object.keys(Quotas.properties).map((name) => [name, config[name as keyof Quotas]])) as Quotas;
+  return { ...configured, ...own };
+}

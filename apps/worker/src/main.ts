@@ -1,0 +1,42 @@
+import { natsBus } from '@iris/bus';
+import { bullmqJobs } from '@iris/jobs';
+import { redisOutbox } from '@iris/outbox';
+import { loadConfig, runPart } from '@iris/runtime';
+import { prismaStore } from '@iris/store';
+import { WorkerProcessConfig } from './process-config.js';
+import { createWorker } from './worker.js';
+
+const config = loadConfig(WorkerProcessConfig);
+
+await runPart('worker', config, async ({ instance, life, health, clock, random, log, meter }) => {
+  const store = await life.start(
+    'store',
+    () => prismaStore({ url: config.postgres_url, poolSize: config.postgres_pool, clock, log }),
+    (one) => one.close(),
+  );
+  const outbox = await life.start(
+    'outbox',
+    () => redisOutbox({ url: config.redis_url, name: instance, clock, random, log }),
+    (one) => one.close(),
+  );
+  const bus = await life.start(
+    'bus',
+    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log }),
+    (one) => one.close(),
+  );
+  const jobs = await life.start(
+    'jobs',
+    () => bullmqJobs({ url: config.redis_url, clock, random, log }),
+    (one) => one.close(),
+  );
+  const worker = await life.start(
+    'worker',
+    async () => {
+      const one = createWorker({ bus, outbox, store, jobs, clock, log, meter }, config);
+      await one.start();
+      return one;
+    },
+    (one) => one.stop(),
+  );
+  health.check('worker', () => worker.ready() && bus.connected && outbox.connected);
+});
