@@ -17,14 +17,15 @@ const readJson = (path) => {
 
 /**
  * Install and build what is missing or stale. Done before: takes a fraction of a second.
- * @param {{code: 'all' | 'none' | readonly string[], page: boolean}} wanted which workspaces must be compiled, and whether the
- * browser client is wanted too
+ * @param {{code: 'all' | 'product' | 'none' | readonly string[], page: boolean}} wanted which workspaces must be compiled (`product`: all
+ * but what only tests need), and whether the browser client is wanted too
  */
 export async function prepare({ code, page }) {
   await install();
   checkNode();
   await generate();
-  if (code !== 'none') await compile(code === 'all' ? workspaces() : code);
+  if (code === 'product') await compile(workspaces().filter((path) => path !== 'packages/testkit'));
+  else if (code !== 'none') await compile(code === 'all' ? workspaces() : code);
   if (page) await buildPage();
 }
 
@@ -83,9 +84,10 @@ async function generate() {
   );
 }
 
+/** What was compiled before counts for any part of it. */
 async function compile(paths) {
   const from = [...common, ...workspaces().flatMap((path) => [`${path}/src`, `${path}/tsconfig.json`, `${path}/package.json`])];
-  await cached(`compiled-${paths.length}`, { from, made: paths.map((path) => `${path}/dist`) }, (missing) => {
+  await cached('compiled', { from, made: paths.map((path) => `${path}/dist`), of: paths }, (missing) => {
     // The compiler trusts its notes about what it has written: without the files they are wrong.
     for (const path of missing) rmSync(inRoot(path, '..', 'tsconfig.tsbuildinfo'), { force: true });
     return step('compiling', [...bin('typescript/bin/tsc'), '--build', ...paths], { cwd: root });
@@ -103,21 +105,29 @@ async function buildPage() {
   );
 }
 
-/** Run `make` unless it was run before with the same input and its output is still there. */
-async function cached(name, { from, made }, make) {
-  const stamp = inRoot('node_modules', '.cache', 'iris', name);
+/**
+ * Run `make` unless it was run before with the same input and its output is still there.
+ * @param {string} name
+ * @param {{from: string[], made: string[], of?: readonly string[]}} what files and folders that go in and come out, and which of
+ * several things are made
+ * @param {(missing: string[]) => Promise<unknown>} make
+ */
+async function cached(name, { from, made, of = [] }, make) {
+  const stamp = inRoot('node_modules', '.cache', 'iris', `${name}.json`);
   const hash = createHash('sha256').update(process.version);
   for (const path of from) hashTree(hash, inRoot(path));
   const now = hash.digest('hex');
+  const before = readJson(stamp);
+  const known = before?.hash === now ? before.of : [];
   const missing = made.filter((path) => !existsSync(inRoot(path)));
-  if (missing.length === 0 && existsSync(stamp) && readFileSync(stamp, 'utf8') === now) return;
+  if (missing.length === 0 && before?.hash === now && of.every((one) => known.includes(one))) return;
   await make(missing);
   mkdirSync(join(stamp, '..'), { recursive: true });
-  writeFileSync(stamp, now);
+  writeFileSync(stamp, JSON.stringify({ hash: now, of: [...new Set([...known, ...of])] }));
 }
 
 function hashTree(hash, path) {
-  if (!existsSync(path)) return;
+  if (!existsSync(path) || /\.test\.tsx?$/.test(path)) return;
   if (statSync(path).isFile()) return void hash.update(`\n${relative(root, path)}\n`).update(readFileSync(path));
   for (const name of readdirSync(path).sort()) hashTree(hash, join(path, name));
 }

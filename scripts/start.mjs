@@ -6,7 +6,7 @@ if (version[0] < 20 || (version[0] === 20 && version[1] < 19)) {
   process.exit(1);
 }
 import('./prepare.mjs')
-  .then(({ prepare }) => prepare({ code: 'all', page: !process.argv.includes('--no-web') }))
+  .then(({ prepare }) => prepare({ code: 'product', page: !process.argv.includes('--no-web') }))
   .then(() => import(new URL('../apps/standalone/dist/main.js', import.meta.url).href))
   .catch((error) => {
     console.error(error.message);
