@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { loopback, type Part, planServices, startNodePart } from '@iris/devstack';
 import { migrate } from '@iris/store';
@@ -83,7 +82,7 @@ export async function startCluster(start: Start): Promise<System> {
 
   say(`starting ${options.sessions} sessions, ${options.workers} workers, ${options.edges} edges, control${options.web ? ', web' : ''}`);
   const sessions = await several(options.sessions, (index) => part('session', index, main('session'), {}));
-  const workers = await several(existsSync(main('worker')) ? options.workers : 0, (index) => part('worker', index, main('worker'), {}));
+  const workers = await several(options.workers, (index) => part('worker', index, main('worker'), {}));
   const control = await part(
     'control',
     0,
