@@ -1,3 +1,4 @@
+/// <reference lib="dom" />
 /** The web client in a real browser, against the product as `npm start` brings it up. */
 import { existsSync } from 'node:fs';
 import { freePort } from '@iris/devstack';
