@@ -78,13 +78,8 @@ test('what is waited for, mounted and kept is there, and services that hold data
 
 test('the addresses agree with what listens there', () => {
   const environment = compose.services.session!.environment!;
-  const hosts = ['IRIS_POSTGRES_URL', 'IRIS_REDIS_URL', 'IRIS_NATS_URL', 'IRIS_S3_URL'].map((name) => new URL(filled(environment[name]!)));
+  const hosts = ['IRIS_POSTGRES_URL', 'IRIS_REDIS_URL', 'IRIS_NATS_URL'].map((name) => new URL(filled(environment[name]!)));
   for (const { hostname } of hosts) expect(Object.keys(compose.services)).toContain(hostname);
-  const s3 = hosts.at(-1)!;
-  const { identities } = JSON.parse(text('infra/s3/identities.json')) as {
-    identities: { credentials: { accessKey: string; secretKey: string }[] }[];
-  };
-  expect(identities[0]!.credentials).toContainEqual({ accessKey: s3.username, secretKey: s3.password });
   const postgres = hosts[0]!;
   const server = compose.services.postgres!.environment!;
   expect([postgres.username, postgres.password, postgres.pathname.slice(1)]).toEqual([

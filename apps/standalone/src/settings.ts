@@ -3,7 +3,7 @@ import { ControlConfig } from '@iris/control';
 import { EdgeConfig } from '@iris/edge';
 import { envName, loadConfig, parseSets } from '@iris/runtime';
 import { SessionConfig } from '@iris/session';
-import { WorkerConfig, WorkerConfig } from '@iris/worker';
+import { WorkerConfig } from '@iris/worker';
 import { type Static, type TObject, Type } from 'typebox';
 
 /** `--set`s, checked against everything that can be set. */

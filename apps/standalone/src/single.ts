@@ -11,7 +11,7 @@ import { makeIds, measureProcess, serveHealth, systemRandom, telemetry } from '@
 import { createSession, SessionConfig } from '@iris/session';
 import { migrate, prismaStore } from '@iris/store';
 import { startWeb } from '@iris/web';
-import { createWorker, createWorker, WorkerConfig, WorkerConfig } from '@iris/worker';
+import { createWorker, WorkerConfig } from '@iris/worker';
 import { places } from './places.js';
 import type { Start, System } from './system.js';
 
@@ -92,15 +92,6 @@ export async function startSingle(start: Start): Promise<System> {
     },
     (one) => one.stop(),
   );
-  await life.start(
-    'worker',
-    async () => {
-      const one = createWorker({ bus: hub.connect('worker'), outbox, store, jobs, clock, log, meter }, settings.of(WorkerConfig));
-      await one.start();
-      return one;
-    },
-    (one) => one.stop(),
-  );
   const api = await life.start(
     'control',
     () =>
@@ -163,7 +154,13 @@ export async function startSingle(start: Start): Promise<System> {
     ...(options.web ? { page_url: `http://${loopback}:${place.web}/` } : {}),
     metrics: [`http://${loopback}:${health_port}/metrics`],
     services: { postgres: postgres_url, s3: `file://${folder.path('media')}` },
-    here: [here('edge', port), here('session', port), here('worker', port), here('worker', port), here('control', place.control), ...(options.web ? [here('web', place.web)] : [])],
+    here: [
+      here('edge', port),
+      here('session', port),
+      here('worker', port),
+      here('control', place.control),
+      ...(options.web ? [here('web', place.web)] : []),
+    ],
     async attach(tenants) {
       const { pace_ms } = settings.of(
         AgentConfig,
