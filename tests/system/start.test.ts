@@ -155,8 +155,7 @@ test('a cluster: one order on two edges; what is killed comes back; nothing is l
       .frames('message')
       .filter(({ payload }) => payload.role === 'user')
       .map(({ payload }) => payload.text);
-  await a.next(() => seen(a).length === 10 || undefined);
-  await b.next(() => seen(b).length === 10 || undefined);
+  for (const device of [a, b]) while (seen(device).length < 10) await device.next('message');
   expect(seen(a)).toEqual(seen(b));
   expect([...(seen(a) as string[])].sort()).toEqual(texts);
 
