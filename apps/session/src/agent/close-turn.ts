@@ -48,7 +48,8 @@ export async function closeTurn(
   });
   if (outcome === 'failed') rows.push(failure(tenant_id, state, clock.now(), options.error));
   const stored = rows.length === 0 ? [] : await store.messages.insert(rows.map((message) => ({ message })));
-  const kept = stored.flatMap((one) => (typeof one === 'string' ? [] : [one.row]));
+  // One that has a place was said before.
+  const kept = stored.flatMap((one) => (typeof one === 'string' || one.row.cursor !== null ? [] : [one.row]));
   const running = new Set<MessageId>(state.messages.map(({ message_id }) => message_id));
   const pickers = [...room.pickers.values()].filter((picker) => picker.turn_id === state.turn_id);
 

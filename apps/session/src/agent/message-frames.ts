@@ -91,7 +91,10 @@ async function final(request: AgentRequest, context: Context, said: Final, out: 
   });
   const stored = scope.kind === 'ended' ? await storeLate(row, scope, context) : await storeFinal(row, running !== undefined, context);
   // What devices have not seen begin comes whole.
-  const finished = stored === undefined ? {} : { frames: [running === undefined || stored.late ? messageOut(stored) : out(stored)] };
+  const finished =
+    stored === undefined || isPlaced(stored, context)
+      ? {}
+      : { frames: [running === undefined || stored.late ? messageOut(stored) : out(stored)] };
   if (scope.kind !== 'open' || running === undefined) return finished;
   const next: TurnState = { ...scope.state, messages: scope.state.messages.filter((one) => one !== running) };
   return mergeEffects([
@@ -99,6 +102,10 @@ async function final(request: AgentRequest, context: Context, said: Final, out: 
     { ...finished, values: { [textKey(message_id)]: null }, know: () => void room.texts.delete(message_id) },
   ]);
 }
+
+/** It stands in the order, or stood there before the outbox was lost: not again. A late final has its message's place, and comes all the same. */
+const isPlaced = (row: MessageRow, { emitter }: Context): boolean =>
+  !row.late && (row.cursor !== null || emitter.placeOf(row.message_id) !== undefined);
 
 /** On every final of an assistant, with what is known. */
 const runtimeOf = (role: MessageRow['role'], { model, runtime }: Final): MessageRow['runtime'] =>

@@ -1,7 +1,7 @@
 import { notFound, unsupported } from '@iris/protocol';
 import type { MessageRow, NewTurn } from '@iris/store';
 import type { Answer, Context, DeviceRequest } from '../context.js';
-import type { Effects, Emission, StoredMessage } from '../emission.js';
+import type { Emission, OutFrame, Placed, StoredMessage } from '../emission.js';
 import { messageOut } from '../rules/frames.js';
 import { clientKey, messageIdOf } from '../rules/ids.js';
 import { messageRow, newTurn } from '../rules/rows.js';
@@ -36,21 +36,30 @@ async function send(request: Request, key: string, context: Context): Promise<An
     outcome = kept(stored, request, context);
     return outcome;
   };
+  const echo = (row: MessageRow | 'stale') => echoOf(row, origin, context);
   const plain = frame.payload.auto_thread !== true && plan.media_refs.length === 0 && plan.clarify === undefined;
   const emission: Emission = plain
-    ? { kind: 'message', tenant_id, deadline, row: draft, effects: (stored) => echoOf(keep(stored), origin) }
-    : { kind: 'change', tenant_id, deadline, run: () => sendSpecial(request, plan, draft, keep, context) };
+    ? { kind: 'message', tenant_id, deadline, row: draft, effects: (stored) => ({ frames: echo(keep(stored)) }) }
+    : { kind: 'change', tenant_id, deadline, run: () => sendSpecial(request, plan, draft, { keep, echo }, context) };
   const placing = emitter.emit(emission);
   // Behind it in the tenant's order, before whatever else is emitted from now on.
   if (plan.kind === 'stop') turns.stop(tenant_id, plan.lane).catch((error: unknown) => log.error('session.stop_failed', { error }));
   else turns.advance(tenant_id, () => (outcome === 'stale' ? undefined : outcome));
   request.entered();
   const placed = (await placing).at(-1);
-  return placed === undefined ? 'stale' : { kind: 'placed', ...placed };
+  return outcome === 'stale' ? 'stale' : answerOf(outcome!, placed, context);
 }
 
-const echoOf = (row: MessageRow | 'stale', origin: Request['origin']): Effects =>
-  row === 'stale' ? {} : { frames: [messageOut(row, origin)] };
+/** What has a place is not appended again, also when the outbox has forgotten it. */
+const placeOf = (row: MessageRow, { emitter }: Context) => row.cursor ?? emitter.placeOf(row.message_id);
+
+const echoOf = (row: MessageRow | 'stale', origin: Request['origin'], context: Context): OutFrame[] =>
+  row === 'stale' || placeOf(row, context) !== undefined ? [] : [messageOut(row, origin)];
+
+const answerOf = (row: MessageRow, placed: Placed | undefined, context: Context): Answer =>
+  placed === undefined
+    ? { kind: 'placed', cursor: placeOf(row, context) ?? 0, fresh: false, body: messageOut(row).body }
+    : { kind: 'placed', ...placed };
 
 /** A refusal of what was stored before is none: then that stands. */
 async function planOf(request: Request, key: string, context: Context): Promise<Plan | { readonly stored: MessageRow }> {
@@ -97,8 +106,13 @@ const isStale = (row: MessageRow, { frame }: Request, { clock, config }: Context
 async function again(request: Request, row: MessageRow, context: Context): Promise<Answer> {
   const { tenant_id, deadline, origin } = request;
   const same = kept({ row, inserted: false }, request, context);
-  const placing = context.emitter.emit({ kind: 'change', tenant_id, deadline, run: async () => echoOf(same, origin) });
+  if (same === 'stale') throw unsupported('client_ref: it stands for another message');
+  const placing = context.emitter.emit({
+    kind: 'change',
+    tenant_id,
+    deadline,
+    run: async () => ({ frames: echoOf(same, origin, context) }),
+  });
   request.entered();
-  const placed = await placing;
-  return { kind: 'placed', ...placed[0]! };
+  return answerOf(same, (await placing)[0], context);
 }

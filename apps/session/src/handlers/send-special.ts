@@ -2,8 +2,8 @@ import { durableFrame, notFound, rateLimited } from '@iris/protocol';
 import type { ChannelRow, MediaRow, MessageRow, NewTurn } from '@iris/store';
 import { receipt } from '../agent/turn-frames.js';
 import type { Context, DeviceRequest } from '../context.js';
-import type { Effects, StoredMessage } from '../emission.js';
-import { channelCreated, messageOut } from '../rules/frames.js';
+import type { Effects, OutFrame, StoredMessage } from '../emission.js';
+import { channelCreated } from '../rules/frames.js';
 import { derivedTitle } from '../rules/title.js';
 import { quotasOf, tellAgents } from './lookup.js';
 import { answerPicker } from './picker-select.js';
@@ -16,10 +16,10 @@ export async function sendSpecial(
   request: Request,
   plan: Plan,
   draft: { readonly message: MessageRow; readonly turn?: NewTurn },
-  keep: (stored: StoredMessage) => MessageRow | 'stale',
+  { keep, echo }: { keep: (stored: StoredMessage) => MessageRow | 'stale'; echo: (row: MessageRow) => readonly OutFrame[] },
   context: Context,
 ): Promise<Effects> {
-  const { tenant_id, origin } = request;
+  const { tenant_id } = request;
   const { store, directory } = context;
   const key = draft.message.idempotency_key!;
   const before = await store.messages.byIdempotencyKey(tenant_id, key);
@@ -42,7 +42,7 @@ export async function sendSpecial(
     frames: [
       ...(created === undefined ? [] : [durableFrame(created, { key: `created:${thread!.chat_id}:${thread!.thread_id}` })]),
       ...(answered?.frames ?? []),
-      messageOut(row, origin),
+      ...echo(row),
     ],
     // The agent has it, as an answer: no turn of its own will say so.
     live: answered === undefined ? [] : await receipt(tenant_id, row, row.message_id, context),
