@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 
 /** `IRIS_SDK_SEED=7` plays one again; `IRIS_SDK_SEEDS=500` plays many. */
 const one = process.env.IRIS_SDK_SEED;
-const seeds = one === undefined ? Array.from({ length: Number(process.env.IRIS_SDK_SEEDS ?? 12) }, (_, i) => i + 1) : [Number(one)];
+const seeds = one === undefined ? Array.from({ length: Number(process.env.IRIS_SDK_SEEDS ?? 8) }, (_, i) => i + 1) : [Number(one)];
 
 const fresh = (): SpoolState => ({
   install_id: 'in_test',
