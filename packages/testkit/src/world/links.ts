@@ -26,13 +26,19 @@ export interface EdgeLinksOptions {
 export function edgeLinks(options: EdgeLinksOptions): EdgeLinks {
   const { edge, net, clients, chance, breaks } = options;
   const arrivals: Record<Direction, number> = { to_client: 0, to_server: 0 };
+  const underWay: Record<Direction, number> = { to_client: 0, to_server: 0 };
   const carry = (direction: Direction, deliver: () => void) => {
     const to = direction === 'to_server' ? edge : clients;
     const [low, high] = options.delay_ms();
     const due = Math.max(net.now() + (high === 0 ? 0 : chance.between(low, high)), arrivals[direction]);
     arrivals[direction] = due;
-    if (due <= net.now()) to.soon(deliver);
-    else net.after(due - net.now(), () => to.soon(deliver));
+    // One that is due now must not pass those that are due now too, but still lie in wait.
+    if (due <= net.now() && underWay[direction] === 0) return to.soon(deliver);
+    underWay[direction]++;
+    net.after(Math.max(0, due - net.now()), () => {
+      underWay[direction]--;
+      to.soon(deliver);
+    });
   };
   const pairs = socketPairs({ window_bytes: options.window_bytes, max_bytes: 1024 * 1024, carry });
   return {
