@@ -69,7 +69,7 @@ async function setting(quotas: Partial<typeof defaultWorkerConfig> = {}) {
   return { clock, outbox, store, worker, heard, leave, read, message, meter };
 }
 
-test('a message whose process died between commit and append gets its place, and devices hear of it', async () => {
+test('OUT12: a message whose process died between commit and append gets its place, and devices hear of it', async () => {
   const { clock, store, leave, heard, read, worker } = await setting();
   await leave(1, 2);
   await clock.advance(defaultWorkerConfig.owed_after_ms + defaultWorkerConfig.repair_ms);
@@ -85,7 +85,7 @@ test('a message whose process died between commit and append gets its place, and
   await worker.stop();
 });
 
-test('one that did get there, and only lost the note of its place, is not there twice', async () => {
+test('OUT12: one that did get there, and only lost the note of its place, is not there twice', async () => {
   const { clock, outbox, store, leave, heard, read, message } = await setting();
   await leave(1);
   await outbox.append([{ tenant_id, frames: [durableMessage(message(1))], max_frames: 100 }]);
