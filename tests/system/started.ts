@@ -90,7 +90,7 @@ function started(child: ChildProcess, dir: string): Started {
     output: () => output,
     ended,
     async ready() {
-      await heard(/^ready in /m, 0);
+      await heard(/^Ctrl-C stops everything/m, 0);
       return dev();
     },
     dev,

@@ -116,12 +116,18 @@ async function bringUp(start: {
   );
 
   const seconds = ((start.clock.now() - begun) / 1_000).toFixed(1);
-  say(`\nready in ${seconds} s\n`);
-  for (const edge of system.edges) say(`  devices   ${edge}`);
-  say(`  agents    ${system.agent_url}`);
-  say(`  control   ${control_url}/v1   (token in ${folder.path('dev.json')})`);
-  if (web_url !== undefined) say(`\n  open      ${web_url}`);
-  say('\nCtrl-C stops everything; data stay.');
+  const lines = [
+    '',
+    `ready in ${seconds} s`,
+    '',
+    ...system.edges.map((edge) => `  devices   ${edge}`),
+    `  agents    ${system.agent_url}`,
+    `  control   ${control_url}/v1   (token in ${folder.path('dev.json')})`,
+    ...(web_url === undefined ? [] : ['', `  open      ${web_url}`]),
+    '',
+    'Ctrl-C stops everything; data stay.',
+  ];
+  say(lines.join('\n'));
 }
 
 /** For the person who started it: why, without where in the code. */

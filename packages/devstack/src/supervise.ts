@@ -63,8 +63,8 @@ export function supervise(options: { restart: boolean; say: (line: string) => vo
       try {
         const one = await part.start();
         if (stopping) return void (await one.stop());
-        say(`${label(part)} runs again (pid ${one.pid})`);
-        return watch(part, one);
+        watch(part, one);
+        return say(`${label(part)} runs again (pid ${one.pid})`);
       } catch (error) {
         say(`${label(part)} could not be started: ${(error as Error).message.split('\n')[0]}`);
       }
