@@ -1,139 +1,107 @@
-import { createHash, randomBytes } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { MediaId, TenantId } from '@iris/protocol';
-import type { Clock } from '@iris/runtime';
-import type { MediaReader, MediaStore, MediaWriter } from './media.js';
+import { type Clock, systemClock } from '@iris/runtime';
+import type { MediaReader, MediaStore } from './media.js';
+import { objectName } from './object-name.js';
+import { mediaWriter } from './writer.js';
 
-const readChunk_bytes = 64 * 1024;
+const window_bytes = 256 * 1024;
 
 /**
- * Files in a folder: `files/<tenant>/<media>` when whole, `unfinished/` before. A file becomes visible by a rename, after its bytes and
- * then its folder's entry were flushed to the disk. Several processes may share the folder.
- * @param options.dir is made when it is not there
+ * Files below `folder`: `files/<tenant>/<media id>`, and what is being written in `tmp/`. A file comes into its place by a rename, after
+ * it is on the disk. Several processes may share the folder.
  */
-export async function filesystemMedia({ dir, clock }: { dir: string; clock: Clock }): Promise<MediaStore> {
-  const unfinished = join(dir, 'unfinished');
-  const files = join(dir, 'files');
-  await mkdir(unfinished, { recursive: true });
-  await mkdir(files, { recursive: true });
-  const tenantFolder = (tenant_id: TenantId) => join(files, safeName(tenant_id));
-  const fileOf = (tenant_id: TenantId, media_id: MediaId) => join(tenantFolder(tenant_id), safeName(media_id));
+export function filesystemMedia({ folder, clock = systemClock }: { folder: string; clock?: Clock }): MediaStore {
+  const unfinished = join(folder, 'tmp');
+  const ofTenant = (tenant_id: string): string => join(folder, 'files', objectName(tenant_id));
+  const fileOf = (tenant_id: string, media_id: string): string => join(ofTenant(tenant_id), objectName(media_id));
 
   return {
     async open(tenant_id, media_id) {
-      const path = join(unfinished, `${clock.now().toString(36)}-${randomBytes(9).toString('hex')}`);
-      return writer(await open(path, 'wx'), path, fileOf(tenant_id, media_id));
+      await mkdir(unfinished, { recursive: true });
+      // When it was opened is in the name: a folder that was copied or restored has other times on its files.
+      const temporary = join(unfinished, `${clock.now()}-${randomUUID()}`);
+      const file = await open(temporary, 'wx');
+      return mediaWriter({
+        write: (chunk) => writeAll(file, chunk),
+        async finish() {
+          await file.sync();
+          await file.close();
+          const place = fileOf(tenant_id, media_id);
+          await mkdir(dirname(place), { recursive: true });
+          await rename(temporary, place);
+          await syncFolder(dirname(place));
+        },
+        async abort() {
+          await file.close().catch(() => {});
+          await rm(temporary, { force: true });
+        },
+      });
     },
-    async read(tenant_id, media_id, range) {
+
+    async read(tenant_id, media_id, { offset, length = Number.POSITIVE_INFINITY } = { offset: 0 }): Promise<MediaReader | undefined> {
       const path = fileOf(tenant_id, media_id);
-      const found = await sizeOf(path);
-      return found && reader(path, found.size, range);
+      const size = await sizeOf(path);
+      if (size === undefined) return undefined;
+      return { size, bytes: bytesOf(path, size, offset, Math.min(size, offset + length)) };
     },
-    stat: (tenant_id, media_id) => sizeOf(fileOf(tenant_id, media_id)),
+
+    async stat(tenant_id, media_id) {
+      const size = await sizeOf(fileOf(tenant_id, media_id));
+      return size === undefined ? undefined : { size };
+    },
+
     remove: (tenant_id, media_id) => rm(fileOf(tenant_id, media_id), { force: true }),
-    removeTenant: (tenant_id) => rm(tenantFolder(tenant_id), { recursive: true, force: true }),
+    removeTenant: (tenant_id) => rm(ofTenant(tenant_id), { recursive: true, force: true }),
+
     async sweep(before_ms) {
-      let swept = 0;
-      for (const name of await readdir(unfinished)) {
-        const path = join(unfinished, name);
-        const found = await stat(path).catch(absent);
-        if (found === undefined || found.mtimeMs >= before_ms) continue;
-        // Another process may have finished or swept it just now.
-        if (await unlink(path).then(() => true, absent)) swept++;
-      }
-      return swept;
+      const names = await readdir(unfinished).catch(absent([]));
+      const old = names.filter((name) => Number(name.split('-', 1)[0]) < before_ms);
+      const gone = await Promise.all(old.map((name) => rm(join(unfinished, name)).then(() => 1, absent(0))));
+      return gone.reduce<number>((sum, one) => sum + one, 0);
     },
+
     close: async () => {},
   };
 }
 
-/**
- * Letters, digits, `-` and `_` as they are, every other byte as `%xx`: one name per id, and none that leaves the folder or is a device.
- * @throws when the id is too long for a file name
- */
-function safeName(id: string): string {
-  const name = `_${Buffer.from(id, 'utf8')
-    .toString('latin1')
-    .replace(/[^A-Za-z0-9_-]/g, (byte) => `%${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)}`;
-  if (name.length > 250) throw new Error('the id is too long for a file name');
-  return name;
+/** A handler of errors: `value` when it is not there, else the error again. */
+const absent =
+  <T>(value: T) =>
+  (error: unknown): T => {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return value;
+    throw error;
+  };
+
+const sizeOf = (path: string): Promise<number | undefined> => stat(path).then(({ size }) => size, absent(undefined));
+
+/** One `write` may take less than it was given. */
+async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
+  for (let at = 0; at < chunk.byteLength; ) at += (await file.write(chunk, at, chunk.byteLength - at)).bytesWritten;
 }
 
-function writer(handle: FileHandle, path: string, target: string): MediaWriter {
-  const hash = createHash('sha256');
-  let size = 0;
-  let state: 'open' | 'ended' = 'open';
-  const end = () => {
-    if (state === 'ended') throw new Error('the file is finished or aborted');
-    state = 'ended';
-  };
-  const drop = async () => {
-    await handle.close().catch(() => {});
-    await rm(path, { force: true }).catch(() => {});
-  };
-  return {
-    async append(chunk) {
-      if (state === 'ended') throw new Error('the file is finished or aborted');
-      // The caller may use its bytes again once this resolves, and not before: the hash is taken from what was given.
-      hash.update(chunk);
-      size += chunk.length;
-      for (let at = 0; at < chunk.length; ) at += (await handle.write(chunk, at)).bytesWritten;
-    },
-    async finish() {
-      end();
-      try {
-        await handle.sync();
-        await handle.close();
-        await mkdir(dirname(target), { recursive: true });
-        await rename(path, target);
-        await flushFolder(dirname(target));
-      } catch (error) {
-        await drop();
-        throw error;
-      }
-      return { size, sha256: hash.digest('hex') };
-    },
-    async abort() {
-      if (state === 'ended') return;
-      state = 'ended';
-      await drop();
-    },
-  };
+/** So that the new name outlives a loss of power. Not every system can do that to a folder. */
+async function syncFolder(path: string): Promise<void> {
+  const opened = await open(path, 'r').catch(() => undefined);
+  await opened?.sync().catch(() => {});
+  await opened?.close();
 }
 
-/** Without it, a power failure may take the name away though the bytes are there. */
-async function flushFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
+/** Opened when the first byte is asked for, closed with the last one or when the reader turns away. */
+async function* bytesOf(path: string, size: number, from: number, to: number): AsyncGenerator<Uint8Array> {
+  if (from >= to) return;
+  const file = await open(path, 'r');
   try {
-    await handle.sync();
+    // The name may lead to another file by now.
+    if ((await file.stat()).size !== size) throw new Error('the file changed while it was read');
+    for (let at = from; at < to; ) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(Math.min(window_bytes, to - at)), 0, null, at);
+      if (bytesRead === 0) throw new Error(`the file ends at ${at} of ${to} bytes`);
+      at += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
   } finally {
-    await handle.close();
+    await file.close();
   }
-}
-
-function reader(path: string, size: number, range: { offset: number; length?: number } = { offset: 0 }): MediaReader {
-  const start = Math.min(range.offset, size);
-  const end = Math.min(size, range.length === undefined ? size : start + range.length);
-  return { size, bytes: bytes(path, start, end) };
-}
-
-async function* bytes(path: string, start: number, end: number): AsyncIterable<Uint8Array> {
-  if (end <= start) return;
-  let given = 0;
-  for await (const chunk of createReadStream(path, { start, end: end - 1, highWaterMark: readChunk_bytes })) {
-    given += (chunk as Buffer).length;
-    yield chunk as Buffer;
-  }
-  if (given < end - start) throw new Error(`the file ended ${end - start - given} bytes short`);
-}
-
-async function sizeOf(path: string): Promise<{ size: number } | undefined> {
-  const found = await stat(path).catch(absent);
-  return found && { size: found.size };
-}
-
-function absent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error;
 }

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe } from '@jest/globals';
+import { afterAll, beforeAll, describe, jest } from '@jest/globals';
 import { agentFrames } from './contract/agent-frames.js';
 import { agents } from './contract/agents.js';
 import { channels } from './contract/channels.js';
@@ -20,6 +20,7 @@ export type { StoreClients } from './contract/clients.js';
 /** What every store does, sentence by sentence of store.ts. `open` is called once; tests are kept apart by tenants. */
 export function describeStore(name: string, open: () => Promise<StoreClients>): void {
   describe(name, () => {
+    jest.setTimeout(30_000);
     let clients: StoreClients | undefined;
     const subject: Subject = () => {
       if (!clients) throw new Error('the store is not open');

@@ -1,0 +1,77 @@
+import { type MediaStore, s3Media } from '@iris/media';
+import type { MediaId, TenantId } from '@iris/protocol';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { restartableS3 } from './s3-servers.js';
+import type { Restartable } from './servers.js';
+
+const MiB = 1024 * 1024;
+const tenant_id = 'tn1' as TenantId;
+const id = (name: string): MediaId => `md_${name}` as MediaId;
+
+(restartableS3 ? describe : describe.skip)('the S3 server goes away and comes back (left out without versitygw)', () => {
+  jest.setTimeout(60_000);
+  let server: Restartable;
+  let media: MediaStore;
+  const put = async (media_id: MediaId, size: number): Promise<void> => {
+    const writer = await media.open(tenant_id, media_id);
+    await writer.append(Buffer.alloc(size, 7));
+    await writer.finish();
+  };
+
+  beforeAll(async () => {
+    server = await restartableS3!();
+    media = s3Media({ url: server.url });
+  });
+  afterAll(async () => {
+    await media?.close();
+    await server?.end();
+  });
+
+  test('killed in the middle of an upload: the writer says so, abort does not fail, and nothing is there', async () => {
+    const writer = await media.open(tenant_id, id('cut'));
+    await writer.append(Buffer.alloc(5 * MiB));
+    await writer.append(Buffer.alloc(5 * MiB));
+    await server.kill();
+    await expect(writer.append(Buffer.alloc(6 * MiB)).then(() => writer.finish())).rejects.toThrow();
+    await expect(writer.append(Buffer.alloc(1))).rejects.toThrow('this file is failed');
+    await writer.abort();
+    await server.start();
+    expect(await media.stat(tenant_id, id('cut'))).toBeUndefined();
+    // Parts that were on the server already are nobody's now.
+    expect(await media.sweep(Date.now() + 60_000)).toBe(1);
+    await put(id('cut'), 6 * MiB);
+    expect(await media.stat(tenant_id, id('cut'))).toEqual({ size: 6 * MiB });
+  });
+
+  test('killed in the middle of a read: an error, not an end; the next read is whole', async () => {
+    await put(id('read'), 3 * MiB);
+    const reader = await media.read(tenant_id, id('read'));
+    const stream = reader!.bytes[Symbol.asyncIterator]();
+    const first = await stream.next();
+    expect((first.value as Uint8Array).byteLength).toBeLessThan(3 * MiB);
+    await server.kill();
+    await expect(stream.next()).rejects.toThrow();
+    await server.start();
+    let size = 0;
+    for await (const chunk of (await media.read(tenant_id, id('read')))!.bytes) size += chunk.byteLength;
+    expect(size).toBe(3 * MiB);
+  });
+
+  test('frozen: calls fail within half a minute, and work again when it is not', async () => {
+    await put(id('frozen'), MiB);
+    const timed = async (call: () => Promise<unknown>): Promise<number> => {
+      const begin = performance.now();
+      await expect(call()).rejects.toThrow();
+      return performance.now() - begin;
+    };
+    server.freeze();
+    try {
+      const calls = [() => media.stat(tenant_id, id('frozen')), () => put(id('small'), 10), () => put(id('large'), 6 * MiB)];
+      for (const took of await Promise.all(calls.map(timed))) expect(took).toBeLessThan(30_000);
+    } finally {
+      server.thaw();
+    }
+    expect(await media.stat(tenant_id, id('frozen'))).toEqual({ size: MiB });
+    await put(id('large'), 6 * MiB);
+  });
+});
