@@ -14,7 +14,7 @@ test('LIM6 ERR4: sends over the rate are refused with the time to wait, and then
       expect(await a.send('later')).toMatchObject({ type: 'message' });
       expect(tenant.log.filter(({ frame }) => frame.type === 'message')).toHaveLength(answers.length - refused.length + 1);
     },
-    { agent: false },
+    { quotas: { waiting_per_lane: 1_000 } },
   ));
 
 test('LIM7: frames over the rate: requests with an id are refused, the connection stays', () =>

@@ -18,6 +18,8 @@ export interface TestAgentOptions {
 
 export interface TestAgent {
   readonly received: Recording<AnyFrame>;
+  /** All frames of its links, both ways, with the time. */
+  readonly story: readonly { readonly at: number; readonly way: 'in' | 'out'; readonly frame: AnyFrame }[];
   /** Durable frames of ours that the gateway has not acked. */
   readonly unacked: readonly AnyFrame[];
   /** Every turn ever offered, by id. */
@@ -58,6 +60,7 @@ let installs = 0;
 export function testAgent(options: TestAgentOptions): TestAgent {
   const { patience } = options;
   const received = record<AnyFrame>(patience, showFrame);
+  const story: { at: number; way: 'in' | 'out'; frame: AnyFrame }[] = [];
   const faults: string[] = [];
   const handles = new Map<string, TurnHandle>();
   const turns = new Map<string, TestTurn>();
@@ -82,6 +85,7 @@ export function testAgent(options: TestAgentOptions): TestAgent {
   const put = (frame: AnyFrame) => {
     const acking = ack && linked;
     if (acking && wire) inAcked = inSeq;
+    if (wire) story.push({ at: patience.now(), way: 'out', frame });
     wire?.send(JSON.stringify({ v: 1, ...frame, ...(acking ? { ack: inSeq } : {}) }));
   };
   const say = (frame: AnyFrame, durable = rowOf(frame.type)?.agent_up?.durable === true) => {
@@ -143,6 +147,7 @@ export function testAgent(options: TestAgentOptions): TestAgent {
   };
   const hear = (data: string) => {
     const frame = JSON.parse(data) as AnyFrame;
+    story.push({ at: patience.now(), way: 'in', frame });
     const fault = faultOf(frame, 'agent_down');
     if (fault !== undefined) faults.push(`${fault}: ${data.slice(0, 200)}`);
     if (frame.ack !== undefined) onAck(frame.ack);
@@ -162,6 +167,7 @@ export function testAgent(options: TestAgentOptions): TestAgent {
 
   const self: TestAgent = {
     received,
+    story,
     get unacked() {
       return unacked;
     },

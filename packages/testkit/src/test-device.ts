@@ -9,6 +9,8 @@ export interface Received {
   /** Counts the device's connections from 1. */
   readonly connection: number;
   readonly source: Source;
+  /** The `sync` that is under way, the first of several. */
+  readonly sync?: number | string;
   readonly at: number;
   readonly frame: AnyFrame;
 }
@@ -110,7 +112,7 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
   /** Far from those that tests choose themselves. */
   let ids = 1_000;
   const open = new Map<number | string, Asked>();
-  let syncs = 0;
+  let syncs: (number | string)[] = [];
   const wantsCursors = () => options.caps?.cursors === true;
 
   const hear = (connection: Connection, data: string | Uint8Array) => {
@@ -125,11 +127,12 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
     const question = frame.id === undefined ? undefined : open.get(frame.id);
     if (frame.id !== undefined && question === undefined) faults.push(`an answer to nothing: ${data.slice(0, 200)}`);
     question?.answers.push(frame);
-    if (question?.type === 'sync') syncs--;
+    if (question?.type === 'sync') syncs.shift();
     if (frame.type === 'sync.done') connection.synced = frame.payload.cursor ?? 0;
     if (frame.type === 'hello.ack') connection.ack = frame;
-    const source: Source = question ? 'answer' : frame.cursor !== undefined && syncs > 0 ? 'sync' : 'live';
-    received.add({ connection: connection.number, source, at: patience.now(), frame });
+    const source: Source = question ? 'answer' : frame.cursor !== undefined && syncs.length > 0 ? 'sync' : 'live';
+    const sync = syncs[0] === undefined ? {} : { sync: syncs[0] };
+    received.add({ connection: connection.number, source, ...sync, at: patience.now(), frame });
     // Before `sync` something below may be missing, and an acknowledgement would give it up.
     const stored =
       connection.synced === undefined ? undefined : (frame.cursor ?? (frame.type === 'sync.done' ? frame.payload.cursor : undefined));
@@ -188,7 +191,7 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
       const connection: Connection = { number: connections.length + 1 };
       connections.push(connection);
       open.clear();
-      syncs = 0;
+      syncs = [];
       binary = [];
       wire = undefined;
       let mine: Wire | undefined;
@@ -226,7 +229,7 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
     },
     request(type, payload = {}, { id = ++ids, within_ms, ...scope } = {}) {
       const question = ask(id, type, payload, scope.chat_id);
-      if (type === 'sync') syncs++;
+      if (type === 'sync') syncs.push(id);
       transmit(envelope(type, payload, scope, id));
       return answerOf(question, within_ms === undefined ? {} : { within_ms });
     },

@@ -19,7 +19,7 @@ function* order(device: TestDevice, evidence: Evidence, log: readonly Logged[]):
   const name = device.device_id;
   const bodies = new Map(log.map(({ cursor, frame }) => [cursor, bodyOf(frame)]));
   const places = new Map([...evidence.histories].map(([lane, rows]) => [lane, new Map(rows.map((row, i) => [row.message_id!, i]))]));
-  const received = withoutRepeatedAnswers(device.received.all);
+  const received = inPlace(device);
   for (const part of partsOf(received)) {
     let last = 0;
     const place = new Map<string, number>();
@@ -81,16 +81,17 @@ function* order(device: TestDevice, evidence: Evidence, log: readonly Logged[]):
   }
 }
 
-/** A send asked again, by its `client_ref`, on the connection that has the message already: the answer is that frame once more. */
-function withoutRepeatedAnswers(received: readonly Received[]): Received[] {
-  const shown = new Set<string>();
-  return received.filter(({ connection, source, frame }) => {
-    if (!isFinal(frame)) return true;
-    const key = `${connection} ${frame.payload.message_id}`;
-    if (source === 'answer' && shown.has(key)) return false;
-    shown.add(key);
-    return true;
-  });
+/**
+ * Without the answers to sends that were asked again, by their `client_ref`: such an answer is the first one's frame once more,
+ * wherever its place in the order was.
+ */
+function inPlace({ received, asked }: TestDevice): Received[] {
+  const times = new Map<string, number>();
+  for (const { payload } of asked)
+    if (payload.client_ref !== undefined) times.set(payload.client_ref, (times.get(payload.client_ref) ?? 0) + 1);
+  return received.all.filter(
+    ({ source, frame }) => !(source === 'answer' && frame.cursor === undefined && (times.get(frame.payload.client_ref ?? '') ?? 0) > 1),
+  );
 }
 
 /** Exactly one answer per request, as long as its connection lives; `internal` only when the deadline had passed. */

@@ -4,6 +4,8 @@ import type { Received, TestDevice } from '../test-device.js';
 
 /** A durable frame as it stands in the outbox, in order. */
 export interface Logged {
+  /** When it was appended, by the world's time. */
+  readonly at?: number;
   readonly cursor: number;
   readonly frame: AnyFrame;
   readonly except_device_id?: string;
@@ -63,22 +65,30 @@ export function deletedIn(log: readonly Logged[]): Set<string> {
 }
 
 /**
- * One connection's frames, cut where a `sync` steps back: within a part cursors only rise.
- * A step back happens when a device was live for a moment before it asked for what it had missed.
+ * One connection's frames, cut where a `sync` steps back: within a part cursors only rise. That happens once per `sync`, when
+ * a device was live for a moment before what it had missed was read.
  */
 export function partsOf(received: readonly Received[]): Received[][] {
   const parts: Received[][] = [];
   let part: Received[] = [];
-  let source = '';
   let connection = 0;
+  let last = 0;
+  let stepped = new Set<number | string>();
   for (const one of received) {
-    const turned = one.source === 'sync' && source !== 'sync';
-    if (one.connection !== connection || turned) {
+    const { cursor } = one.frame;
+    if (one.connection !== connection) stepped = new Set();
+    const replayed = one.source === 'sync' && one.sync !== undefined && cursor !== undefined;
+    // What a plain device is shown live has no cursor: the first frame that has one is the first that is replayed.
+    const first = replayed && last === 0;
+    const back = replayed && cursor <= last && !stepped.has(one.sync);
+    if (one.connection !== connection || first || back) {
       part = [];
       parts.push(part);
+      last = 0;
     }
+    if (back) stepped.add(one.sync);
     connection = one.connection;
-    if (one.source !== 'answer' || one.frame.cursor !== undefined) source = one.source;
+    last = Math.max(last, cursor ?? 0);
     part.push(one);
   }
   return parts;

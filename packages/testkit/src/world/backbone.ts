@@ -25,6 +25,8 @@ export interface Backbone {
   failStore: boolean;
   /** Looks at what crosses the bus; false loses it. */
   onBus?: (delivery: { subject: string; from: string; to: string; kind: string }) => boolean;
+  /** Hears everything that a process says on the bus, before anything happens to it. */
+  onSaid?: (said: { from: string; kind: 'publish' | 'request'; subject: string; data: Uint8Array }) => void;
 }
 export type Part = 'edge' | 'session' | 'worker' | 'net';
 
@@ -88,7 +90,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
           const frame = frames[j]!;
           if (!result.fresh[j]) return;
           const except = frame.except_device_id === undefined ? {} : { except_device_id: frame.except_device_id as string };
-          log.push({ cursor, frame: JSON.parse(new TextDecoder().decode(frame.body)) as AnyFrame, ...except });
+          log.push({ at: net.now(), cursor, frame: JSON.parse(new TextDecoder().decode(frame.body)) as AnyFrame, ...except });
         });
       });
       return results;
@@ -120,7 +122,9 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
         name,
         clock,
         chance: own,
-        bus: guardedBus(breaks.has('stale_updates') && part === 'edge' ? staleUpdates(bus, net) : bus, clock),
+        bus: guardedBus(breaks.has('stale_updates') && part === 'edge' ? staleUpdates(bus, net) : bus, clock, (said) =>
+          self.onSaid?.(said),
+        ),
         outbox: guardedOutbox(
           through(brokenOutbox(logged(outbox.connect()), breaks, part), outboxWay, ['onReconnected', 'connected', 'close']),
           clock,
@@ -142,16 +146,19 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
 }
 
 /** Nothing of a dead process is called, and what it asks for never comes. */
-function guardedBus(bus: Bus, clock: ProcessClock): Bus {
+function guardedBus(bus: Bus, clock: ProcessClock, said: NonNullable<Backbone['onSaid']>): Bus {
   return {
     publish(subject, data) {
-      if (clock.alive) bus.publish(subject, data);
+      if (!clock.alive) return;
+      said({ from: clock.name, kind: 'publish', subject, data });
+      bus.publish(subject, data);
     },
     subscribe: (subject, handler) => bus.subscribe(subject, (data) => clock.alive && handler(data)),
     serve: (subject, handler) => bus.serve(subject, (data) => handler(data)),
     request: (subject, data, options) =>
       new Promise((resolve, reject) => {
         if (!clock.alive) return;
+        said({ from: clock.name, kind: 'request', subject, data });
         bus.request(subject, data, options).then(
           (answer) => clock.soon(() => resolve(answer)),
           (error: unknown) => clock.soon(() => reject(error as Error)),

@@ -1,10 +1,11 @@
 import { type Chance, chance } from '../chance.js';
-import { type Evidence, expectChecks } from '../checks/index.js';
+import { expectChecks } from '../checks/index.js';
+import { showFrame } from '../frames.js';
 import type { TestAgent } from '../test-agent.js';
 import { agentScript } from './agent-script.js';
 import { type App, app } from './app.js';
 import { type Break, type Faults, noFaults } from './faults.js';
-import { makeWorld, type World, type WorldTenant } from './world.js';
+import { driven, makeWorld, type World, type WorldTenant } from './world.js';
 
 /** What a schedule did, for those who read about a failure. */
 export interface Played {
@@ -20,6 +21,10 @@ export interface ScheduleOptions {
   readonly breaks?: readonly Break[];
   /** Leave out what kills and loses: only the bus misbehaves. */
   readonly gentle?: boolean;
+  /** Called before anything happens: a place to look closer. */
+  readonly prepare?: (world: World) => void;
+  /** Called at the end with everything that happened, line by line. */
+  readonly tell?: (lines: readonly string[]) => void;
 }
 
 /** Milliseconds of virtual time in which things go wrong. */
@@ -39,6 +44,7 @@ export async function playSchedule(seed: number, options: ScheduleOptions = {}):
   const note = (text: string) => actions.push(`${String(world.time.now() - start).padStart(6)} ${text}`);
   const start = world.time.now();
   note(`faults ${JSON.stringify(faults)}`);
+  options.prepare?.(world);
   const tenant = await world.tenant();
   const cast = castOf(world, tenant, dice);
   for (const one of cast.apps) one.come();
@@ -66,27 +72,17 @@ export async function playSchedule(seed: number, options: ScheduleOptions = {}):
   await world.advance(3_000);
 
   const violations = await judge(world, tenant, cast, lossy);
+  options.tell?.(storyOf(start, actions, tenant, cast, world));
   if (violations) actions.push(...world.events.tail().split('\n'));
   const frames = tenant.log.length;
   for (const member of [...world.edges, ...world.sessions]) member.kill();
+  world.time.end();
   return { seed, actions, steps: world.time.steps, frames, violations };
 }
 
 async function judge(world: World, tenant: WorldTenant, cast: Cast, lossy: boolean): Promise<string | undefined> {
   try {
-    const waiting = tenant.evidence({ lossy });
-    let evidence: Evidence | undefined;
-    let failed: unknown;
-    waiting.then(
-      (value) => {
-        evidence = value;
-      },
-      (error: unknown) => {
-        failed = error;
-      },
-    );
-    for (let i = 0; i < 100 && evidence === undefined && failed === undefined; i++) await world.advance(100);
-    if (evidence === undefined) throw failed ?? new Error('history is not answered');
+    const evidence = await driven(world.time, tenant.evidence({ lossy }), 20_000);
     for (const { device, owed, online } of cast.apps) {
       if (!online) throw new Error(`${device.device_id} cannot come back`);
       if (owed > 0) throw new Error(`${device.device_id}: ${owed} sends are still not answered`);
@@ -280,4 +276,23 @@ async function mend(world: World, cast: Cast): Promise<void> {
     one.come();
   }
   cast.agentComes();
+}
+
+/** Everything, in order of time. */
+function storyOf(start: number, actions: readonly string[], tenant: WorldTenant, cast: Cast, world: World): string[] {
+  const lines: [number, string][] = actions.map((line) => [Number.parseInt(line, 10), `*** ${line.trim()}`]);
+  for (const { at, cursor, frame } of tenant.log) lines.push([(at ?? 0) - start, `append ${cursor} ${showFrame(frame)}`]);
+  for (const { device } of cast.apps) {
+    for (const { at, connection, source, frame } of device.received.all)
+      lines.push([at - start, `${device.device_id}#${connection} ${source} ${showFrame(frame)}`]);
+    for (const { at, connection, id, type, payload } of device.asked)
+      lines.push([at - start, `${device.device_id}#${connection} asks ${id} ${type} ${JSON.stringify(payload)}`]);
+  }
+  for (const { at, way, frame } of cast.agent.story) lines.push([at - start, `agent ${way === 'in' ? '<-' : '->'} ${showFrame(frame)}`]);
+  for (const { at, level, from, event, fields } of world.events.all)
+    lines.push([
+      at - start,
+      `${level} ${from} ${event} ${JSON.stringify(fields, (_, value: unknown) => (value instanceof Error ? (value.stack ?? value.message) : value))}`,
+    ]);
+  return lines.sort(([a], [b]) => a - b).map(([at, text]) => `${String(at).padStart(6)} ${text}`);
 }

@@ -229,6 +229,18 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
   return self;
 }
 
+/** Lets time pass until it is done, also where waiting alone does not. */
+export async function driven<T>(time: Timeline, promise: Promise<T>, within_ms = 60_000): Promise<T> {
+  let settled = false;
+  const settle = () => {
+    settled = true;
+  };
+  promise.then(settle, settle);
+  for (let ms = 0; !settled && ms < within_ms; ms += 10) await time.advance(10);
+  if (!settled) throw new Error(`not done within ${within_ms} ms of virtual time`);
+  return promise;
+}
+
 function worldTenant(world: World, tenancy: Tenancy): WorldTenant {
   const devices: TestDevice[] = [];
   const agents: TestAgent[] = [];
