@@ -19,15 +19,17 @@ export interface MediaStore {
 }
 
 export interface MediaWriter {
-  /** Resolves when the caller may append more: the writer holds a bounded number of bytes. */
+  /** Resolves when the caller may append more, and use the chunk again: the writer holds a bounded number of bytes. */
   append(chunk: Uint8Array): Promise<void>;
-  /** All bytes are stored and visible when it resolves. */
+  /** All bytes are stored and visible when it resolves. After a failure, of this or of `append`, nothing is kept. */
   finish(): Promise<{ size: number; sha256: string }>;
   /** Forget everything. Never fails. */
   abort(): Promise<void>;
 }
 
 export interface MediaReader {
+  /** Of the whole file, whatever was asked for. */
   readonly size: number;
+  /** Nothing is held open before the first is asked for, nor after the reader turned away. None beyond the end. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
