@@ -47,7 +47,7 @@ export interface Effects {
     readonly reason: string;
   }[];
   /** Answers that must be with the edge before anything that comes behind this in the tenant's order. */
-  readonly answer?: { readonly to: Origin; readonly body: Uint8Array };
+  readonly answer?: { readonly to: Origin; readonly cursor?: Cursor; readonly body: Uint8Array };
   /** Runs in memory, at once when the store has said yes: what the next step in the tenant's order must already know. */
   readonly know?: () => void;
   /**

@@ -1,11 +1,11 @@
-import { durableRecords } from '@iris/bus';
+import { durableRecords, type ToEdge } from '@iris/bus';
 import type { Outbox } from '@iris/outbox';
-import type { TenantId } from '@iris/protocol';
+import type { Cursor, TenantId } from '@iris/protocol';
 import type { Clock, Log, Meter } from '@iris/runtime';
 import type { Store } from '@iris/store';
 import type { Appender, Route } from './append.js';
 import type { CursorMarks } from './cursor-marks.js';
-import type { Effects, Emission, Emitter, LiveFrame, OutFrame, Placed, StoredMessage } from './emission.js';
+import type { Effects, Emission, Emitter, LiveFrame, Origin, OutFrame, Placed, StoredMessage } from './emission.js';
 import { gather } from './gather.js';
 import type { Outgoing } from './outgoing.js';
 import { type Patience, Unavailable } from './patience.js';
@@ -151,6 +151,23 @@ export function createEmitter(deps: {
     }
   };
 
+  const answer = ({ edge_id, connection_id, n }: Origin, cursor: Cursor | undefined, body: Uint8Array) =>
+    outgoing.to(edge_id, { kind: 'answer', connection_id, n, ...(cursor === undefined ? {} : { cursor }), body });
+  /** What one emission has to say, all of it behind what the one before it had. */
+  const say = (route: Route, effects: Effects, places: Iterator<Placed>, fresh: Iterator<ToEdge>) => {
+    for (const frame of effects.frames ?? []) {
+      const place = places.next().value as Placed;
+      if (frame.places !== undefined) marks.add(route.tenant_id, frame.places, place.cursor);
+      if (place.fresh) publish(route, [fresh.next().value as ToEdge]);
+      // It stood there before: whoever asks again is told where, and what.
+      else if (frame.origin !== undefined) answer(frame.origin, place.cursor, place.body);
+    }
+    if (effects.answer !== undefined) answer(effects.answer.to, effects.answer.cursor, effects.answer.body);
+    show(route, effects.live ?? []);
+    if (effects.agent !== undefined) deps.toAgents(route.tenant_id, effects.agent);
+    for (const { edge_id, ...close } of effects.close ?? []) outgoing.to(edge_id, { kind: 'close', ...close, body: nothing });
+  };
+
   const run = async (queue: Queue, batch: readonly Waiting[]): Promise<void> => {
     const { route } = queue;
     const begun = clock.now();
@@ -158,6 +175,7 @@ export function createEmitter(deps: {
     const frames: OutFrame[] = done.flatMap(({ effects }) => effects.frames ?? []);
     const values = Object.fromEntries(done.flatMap(({ effects }) => Object.entries(effects.values ?? {})));
     let placed: readonly Placed[] = [];
+    let records: readonly ToEdge[] = [];
     try {
       for (const { effects } of done)
         for (const what of effects.forget ?? []) await patience.persist(() => outbox.forget(route.tenant_id, what), { what: 'forget' });
@@ -166,20 +184,11 @@ export function createEmitter(deps: {
       if (frames.length > 0) {
         const appended = await deps.appender.append(route, frames, values);
         placed = frames.map(({ body }, i) => ({ cursor: appended.cursors[i]!, fresh: appended.fresh[i]!, body }));
-        publish(route, durableRecords(route.tenant_id, frames, appended));
-        frames.forEach(({ places }, i) => {
-          if (places !== undefined) marks.add(route.tenant_id, places, placed[i]!.cursor);
-        });
+        records = durableRecords(route.tenant_id, frames, appended);
       } else if (Object.keys(values).length > 0) await patience.persist(() => outbox.put(route.tenant_id, values), { what: 'put' });
-      for (const { effects } of done) {
-        if (effects.answer !== undefined) {
-          const { to, body } = effects.answer;
-          outgoing.to(to.edge_id, { kind: 'answer', connection_id: to.connection_id, n: to.n, body });
-        }
-        show(route, effects.live ?? []);
-        if (effects.agent !== undefined) deps.toAgents(route.tenant_id, effects.agent);
-        for (const { edge_id, ...close } of effects.close ?? []) outgoing.to(edge_id, { kind: 'close', ...close, body: nothing });
-      }
+      const places = placed.values();
+      const fresh = records.values();
+      for (const { effects } of done) say(route, effects, places, fresh);
       for (const { effects } of done) if (effects.after) await patience.persist(effects.after, { what: 'after' });
       const dropped = done.flatMap(({ effects }) => effects.drop ?? []).map((name) => [name, null] as const);
       if (dropped.length > 0) await patience.persist(() => outbox.put(route.tenant_id, Object.fromEntries(dropped)), { what: 'put' });

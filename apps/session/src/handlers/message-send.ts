@@ -1,7 +1,7 @@
 import { notFound, unsupported } from '@iris/protocol';
 import type { MessageRow, NewTurn } from '@iris/store';
 import type { Answer, Context, DeviceRequest } from '../context.js';
-import type { Emission, OutFrame, Placed, StoredMessage } from '../emission.js';
+import type { Effects, Emission, Placed, StoredMessage } from '../emission.js';
 import { messageOut } from '../rules/frames.js';
 import { clientKey, messageIdOf } from '../rules/ids.js';
 import { messageRow, newTurn } from '../rules/rows.js';
@@ -39,7 +39,7 @@ async function send(request: Request, key: string, context: Context): Promise<An
   const echo = (row: MessageRow | 'stale') => echoOf(row, origin, context);
   const plain = frame.payload.auto_thread !== true && plan.media_refs.length === 0 && plan.clarify === undefined;
   const emission: Emission = plain
-    ? { kind: 'message', tenant_id, deadline, row: draft, effects: (stored) => ({ frames: echo(keep(stored)) }) }
+    ? { kind: 'message', tenant_id, deadline, row: draft, effects: (stored) => echo(keep(stored)) }
     : { kind: 'change', tenant_id, deadline, run: () => sendSpecial(request, plan, draft, { keep, echo }, context) };
   const placing = emitter.emit(emission);
   // Behind it in the tenant's order, before whatever else is emitted from now on.
@@ -53,8 +53,13 @@ async function send(request: Request, key: string, context: Context): Promise<An
 /** What has a place is not appended again, also when the outbox has forgotten it. */
 const placeOf = (row: MessageRow, { emitter }: Context) => row.cursor ?? emitter.placeOf(row.message_id);
 
-const echoOf = (row: MessageRow | 'stale', origin: Request['origin'], context: Context): OutFrame[] =>
-  row === 'stale' || placeOf(row, context) !== undefined ? [] : [messageOut(row, origin)];
+/** The echo, which is the answer too; or only the answer, in its place in the order. */
+function echoOf(row: MessageRow | 'stale', origin: Request['origin'], context: Context): Effects {
+  if (row === 'stale') return {};
+  const echo = messageOut(row, origin);
+  const cursor = placeOf(row, context);
+  return cursor === undefined ? { frames: [echo] } : { answer: { to: origin, cursor, body: echo.body } };
+}
 
 const answerOf = (row: MessageRow, placed: Placed | undefined, context: Context): Answer =>
   placed === undefined
@@ -111,7 +116,7 @@ async function again(request: Request, row: MessageRow, context: Context): Promi
     kind: 'change',
     tenant_id,
     deadline,
-    run: async () => ({ frames: echoOf(same, origin, context) }),
+    run: async () => echoOf(same, origin, context),
   });
   request.entered();
   return answerOf(same, (await placing)[0], context);

@@ -2,7 +2,7 @@ import { durableFrame, notFound, rateLimited } from '@iris/protocol';
 import type { ChannelRow, MediaRow, MessageRow, NewTurn } from '@iris/store';
 import { receipt } from '../agent/turn-frames.js';
 import type { Context, DeviceRequest } from '../context.js';
-import type { Effects, OutFrame, StoredMessage } from '../emission.js';
+import type { Effects, StoredMessage } from '../emission.js';
 import { channelCreated } from '../rules/frames.js';
 import { derivedTitle } from '../rules/title.js';
 import { quotasOf, tellAgents } from './lookup.js';
@@ -16,7 +16,7 @@ export async function sendSpecial(
   request: Request,
   plan: Plan,
   draft: { readonly message: MessageRow; readonly turn?: NewTurn },
-  { keep, echo }: { keep: (stored: StoredMessage) => MessageRow | 'stale'; echo: (row: MessageRow) => readonly OutFrame[] },
+  { keep, echo }: { keep: (stored: StoredMessage) => MessageRow | 'stale'; echo: (row: MessageRow) => Effects },
   context: Context,
 ): Promise<Effects> {
   const { tenant_id } = request;
@@ -37,13 +37,15 @@ export async function sendSpecial(
   if (row === 'stale') return {};
   const media_ids = files.map(({ media_id }) => media_id);
   if (media_ids.length > 0 && !(await store.media.attach(tenant_id, media_ids, key))) throw notFound('media_refs');
+  const said = echo(row);
   const created = thread === undefined ? undefined : channelCreated(thread);
   return {
     frames: [
       ...(created === undefined ? [] : [durableFrame(created, { key: `created:${thread!.chat_id}:${thread!.thread_id}` })]),
       ...(answered?.frames ?? []),
-      ...echo(row),
+      ...(said.frames ?? []),
     ],
+    ...(said.answer === undefined ? {} : { answer: said.answer }),
     // The agent has it, as an answer: no turn of its own will say so.
     live: answered === undefined ? [] : await receipt(tenant_id, row, row.message_id, context),
     agent: [
