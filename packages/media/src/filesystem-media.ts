@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Clock, systemClock } from '@iris/runtime';
+import { type Clock, type Random, randomId, systemClock, systemRandom } from '@iris/runtime';
 import type { MediaReader, MediaStore } from './media.js';
 import { objectName } from './object-name.js';
 import { mediaWriter } from './writer.js';
@@ -12,7 +11,8 @@ const window_bytes = 256 * 1024;
  * Files below `folder`: `files/<tenant>/<media id>`, and what is being written in `tmp/`. A file comes into its place by a rename, after
  * it is on the disk. Several processes may share the folder.
  */
-export function filesystemMedia({ folder, clock = systemClock }: { folder: string; clock?: Clock }): MediaStore {
+export function filesystemMedia(options: { readonly folder: string; readonly clock?: Clock; readonly random?: Random }): MediaStore {
+  const { folder, clock = systemClock, random = systemRandom } = options;
   const unfinished = join(folder, 'tmp');
   const ofTenant = (tenant_id: string): string => join(folder, 'files', objectName(tenant_id));
   const fileOf = (tenant_id: string, media_id: string): string => join(ofTenant(tenant_id), objectName(media_id));
@@ -21,7 +21,7 @@ export function filesystemMedia({ folder, clock = systemClock }: { folder: strin
     async open(tenant_id, media_id) {
       await mkdir(unfinished, { recursive: true });
       // When it was opened is in the name: a folder that was copied or restored has other times on its files.
-      const temporary = join(unfinished, `${clock.now()}-${randomUUID()}`);
+      const temporary = join(unfinished, `${clock.now()}-${randomId(random)}`);
       const file = await open(temporary, 'wx');
       return mediaWriter({
         write: (chunk) => writeAll(file, chunk),
