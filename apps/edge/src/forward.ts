@@ -87,6 +87,8 @@ export function forward(deps: ForwardDeps): Forward {
   const owners = new Map<TenantId, SessionId>();
   let batches = new Map<SessionId, ToSession[]>();
   let size = 0;
+  /** Of all connections: so it rises for each. */
+  let updates = 0;
 
   const owner = (tenant_id: TenantId): SessionId | undefined => {
     const known = owners.get(tenant_id);
@@ -226,6 +228,7 @@ export function forward(deps: ForwardDeps): Forward {
         edge_id,
         connection_id: caller.connection_id,
         after_n: caller.asked,
+        order: ++updates,
         agent_id: caller.agent_id!,
         epoch: caller.epoch!,
         type,

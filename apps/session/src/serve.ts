@@ -218,5 +218,5 @@ async function refuse(request: Request, decoded: { kind?: string; message: strin
 async function applyUpdate(update: Extract<ToSession, { kind: 'update' }>, context: Context): Promise<void> {
   const link = await context.links.admit(update);
   const decoded = decodeAgent(text.decode(update.body));
-  if (link !== undefined && decoded.kind === 'frame') await agentUpdate(link, decoded.frame, context);
+  if (link !== undefined && decoded.kind === 'frame') await agentUpdate(link, decoded.frame, update.order, context);
 }

@@ -261,6 +261,7 @@ function putUpdate(w: Writer, record: Of<'update'>): void {
   putString(w, record.edge_id);
   putString(w, record.connection_id);
   putVarint(w, record.after_n);
+  putVarint(w, record.order);
   putString(w, record.agent_id);
   putVarint(w, record.epoch);
   putString(w, record.type);
@@ -273,6 +274,7 @@ function takeUpdate(r: Reader): Of<'update'> {
     edge_id: takeString(r) as EdgeId,
     connection_id: takeString(r) as ConnectionId,
     after_n: takeVarint(r),
+    order: takeVarint(r),
     agent_id: takeString(r) as AgentId,
     epoch: takeVarint(r),
     type: takeString(r),

@@ -34,6 +34,7 @@ const shapes = [
     edge_id: id,
     ...connection,
     after_n: whole,
+    order: whole,
     agent_id: id,
     epoch: whole,
     type: id,

@@ -65,6 +65,8 @@ export type ToSession =
       readonly edge_id: EdgeId;
       readonly connection_id: ConnectionId;
       readonly after_n: number;
+      /** Rises with each update of the connection: of those about one thing, an older one that comes late is not shown. */
+      readonly order: number;
       readonly agent_id: AgentId;
       readonly epoch: number;
       readonly type: string;

@@ -20,6 +20,8 @@ export interface AgentLink {
   seen_at: number;
   /** The highest `seq` handed to the edge in order; undefined when another instance did it. */
   sent_seq: number | undefined;
+  /** The order of the newest update of each thing. */
+  readonly heard: Map<string, number>;
   /** The highest `seq` of ours that the agent has. */
   acked_seq: number;
   /** The highest `seq` of the agent's that is processed here, and the highest that is stored as such. */
@@ -111,6 +113,7 @@ export function createLinks(deps: { store: Store; directory: Directory; outgoing
     connection_id: row.link_connection_id,
     seen_at: row.link_seen_at ?? 0,
     sent_seq: undefined,
+    heard: new Map(),
     acked_seq: 0,
     done_seq: row.in_seq,
     stored_seq: row.in_seq,

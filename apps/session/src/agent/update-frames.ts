@@ -11,8 +11,9 @@ import { nextText, updateOut } from './turn-frames.js';
  * Ephemeral frames of an agent: shown live, and the text so far kept for who joins and for the end of a turn that is cut short. They belong to
  * what is open: what comes after a message's or a turn's end is dropped.
  */
-export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, context: Context): Promise<void> {
+export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, order: number, context: Context): Promise<void> {
   const { tenant_id } = link;
+  if (!isNewest(link, frame, order)) return;
   const room = await context.rooms.of(tenant_id);
   const state = frame.turn_id === undefined ? undefined : room.turns.get(frame.turn_id);
   if (frame.turn_id !== undefined && (state === undefined || state.ended || state.agent_id !== link.agent_id)) return;
@@ -47,6 +48,19 @@ export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, context:
         about: toolName(state.turn_id, frame.payload.index),
       });
   }
+}
+
+const heardMax = 1_000;
+/** What the bus brings late or twice is older than what was shown: of one thing, only what the link said later counts. */
+function isNewest({ heard }: AgentLink, frame: AgentUpFrame, order: number): boolean {
+  const { message_id, index } = frame.payload as { message_id?: string; index?: number };
+  const about = frame.type === 'typing.stop' ? 'typing' : frame.type;
+  const key = `${about} ${frame.turn_id ?? ''} ${message_id ?? index ?? ''}`;
+  if (order <= (heard.get(key) ?? 0)) return false;
+  heard.delete(key);
+  heard.set(key, order);
+  if (heard.size > heardMax) heard.delete(heard.keys().next().value!);
+  return true;
 }
 
 const show = (context: Context, tenant_id: AgentLink['tenant_id'], frame: LiveFrame) => context.emitter.live(tenant_id, [frame]);

@@ -82,16 +82,21 @@ function* order(device: TestDevice, evidence: Evidence, log: readonly Logged[]):
 }
 
 /**
- * Without the answers to sends that were asked again, by their `client_ref`: such an answer is the first one's frame once more,
- * wherever its place in the order was.
+ * Without the answers that are a frame once more, wherever its place in the order was: to a send that was asked again by its `client_ref`,
+ * and to one whose frame had come from the outbox, which does not know whom it answers.
  */
 function inPlace({ received, asked }: TestDevice): Received[] {
   const times = new Map<string, number>();
   for (const { payload } of asked)
     if (payload.client_ref !== undefined) times.set(payload.client_ref, (times.get(payload.client_ref) ?? 0) + 1);
-  return received.all.filter(
-    ({ source, frame }) => !(source === 'answer' && frame.cursor === undefined && (times.get(frame.payload.client_ref ?? '') ?? 0) > 1),
-  );
+  const shown = new Set<string>();
+  return received.all.filter(({ source, frame }) => {
+    if (!isFinal(frame)) return true;
+    const { message_id, client_ref } = frame.payload;
+    const again = shown.has(message_id!) || (times.get(client_ref ?? '') ?? 0) > 1;
+    shown.add(message_id!);
+    return !(source === 'answer' && frame.cursor === undefined && again);
+  });
 }
 
 /** Exactly one answer per request, as long as its connection lives; `internal` only when the deadline had passed. */
