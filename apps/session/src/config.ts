@@ -12,7 +12,7 @@ export const SessionConfig = Type.Object({
   scan_ms: ms(10_000, 'how often open turns are looked up, so that those of a dead instance are taken over'),
   settle_ms: ms(7_000, 'milliseconds an instance listens before it takes silence of an agent for its absence'),
   resume_ms: ms(
-    1_000,
+    5_000,
     'milliseconds a new agent process has to say what it kept, before turns it does not go on with are ended or sent again',
   ),
   notice_ms: ms(2_000, 'milliseconds without an agent before a waiting message is answered with a notice'),
