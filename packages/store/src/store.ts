@@ -158,7 +158,8 @@ export interface Messages {
   /**
    * Group commit: every row with its turn, in order, in one statement. A row whose `idempotency_key` or `message_id` stands
    * already is not inserted (nor its turn): `row` is then the first one. `no_lane`: its channel is gone; `deleted`: a message of
-   * this id, or with this key, was deleted. One row's refusal does not touch the others.
+   * this id, or with this key, was deleted. One row's refusal does not touch the others. U+0000 and lone surrogates become U+FFFD,
+   * `tokens` that are no whole number null.
    */
   insert(
     rows: readonly { message: MessageRow; turn?: NewTurn }[],
@@ -171,6 +172,8 @@ export interface Messages {
   /** Gives each its place, also when it was deleted meanwhile. A place once given stays; unknown ids are passed over. */
   setCursors(marks: readonly { tenant_id: TenantId; message_id: MessageId; cursor: Cursor }[]): Promise<void>;
   get(tenant_id: TenantId, message_id: MessageId): Promise<MessageRow | undefined>;
+  /** Where each stands; those that were deleted or never were are absent. */
+  places(tenant_id: TenantId, message_ids: readonly MessageId[]): Promise<Map<MessageId, Lane & { readonly cursor: Cursor | null }>>;
   byIdempotencyKey(tenant_id: TenantId, key: string): Promise<MessageRow | undefined>;
   /**
    * The newest `limit` messages of the lane before `before` (exclusive, by its place, also when deleted), oldest first.

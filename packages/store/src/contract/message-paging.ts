@@ -70,6 +70,26 @@ export function paging(subject: Subject): void {
       expect(await ids(tenant_id, { before: later!, limit: 9 })).toEqual([[], false]);
     });
 
+    test('places: where each that stands is, in whatever lane; not those that were deleted, never were, or are another tenant’s', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const other = await newTenant(subject());
+      const lane = await newLane(subject(), tenant_id, flat.chat_id);
+      const [placed, owed, gone] = await fill(subject(), tenant_id, [7, null, 8]);
+      const [threaded] = await fill(subject(), tenant_id, [9], lane);
+      const [foreign] = await fill(subject(), other.tenant_id, [1]);
+      await a.messages.remove(tenant_id, flat, [gone!], 9);
+      const asked = [threaded!, placed!, placed!, owed!, gone!, foreign!, unique<MessageId>('m')];
+      expect(await b.messages.places(tenant_id, asked)).toEqual(
+        new Map([
+          [placed, { ...flat, cursor: 7 }],
+          [owed, { ...flat, cursor: null }],
+          [threaded, { ...lane, cursor: 9 }],
+        ]),
+      );
+      expect(await b.messages.places(tenant_id, [])).toEqual(new Map());
+    });
+
     test('unknown_before: an id of no lane, of another lane, of another tenant', async () => {
       const { a } = subject();
       const { tenant_id } = await newTenant(subject());

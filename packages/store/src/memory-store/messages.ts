@@ -3,6 +3,7 @@ import { copy } from '../copy.js';
 import { mediaIdsOf } from '../media-ids.js';
 import type { MessageRow } from '../rows.js';
 import { foldText, matches, parseQuery, snippetOf } from '../search-text.js';
+import { storable } from '../storable.js';
 import type { Messages, NewTurn } from '../store.js';
 import { unused } from './lane-removal.js';
 import { byPlace, hasLane, laneOf, type MemoryState, type Place, sameLane } from './state.js';
@@ -24,7 +25,7 @@ export function memoryMessages(state: MemoryState): Messages {
     if (first) return { row: copy(first.row), inserted: false };
     if (tenant.tombstones.has(message_id) || (idempotency_key !== null && tenant.deadKeys.has(idempotency_key))) return 'deleted';
     if (!hasLane(tenant, message)) return 'no_lane';
-    const row = copy(message);
+    const row = copy(storable(message));
     tenant.messages.set(message_id, { row, cursor: row.cursor, seq: state.nextSeq(), folded: foldText(row.text) });
     if (idempotency_key !== null) tenant.messageKeys.set(idempotency_key, message_id);
     if (turn) newTurn(state, tenant, laneOf(row), turn);
@@ -36,7 +37,7 @@ export function memoryMessages(state: MemoryState): Messages {
       const tenant = state.tenants.get(row.tenant_id);
       const old = tenant?.messages.get(row.message_id);
       if (!tenant || !old) return undefined;
-      const { role, text, reasoning, media, reply_to, model, tokens, runtime, ts, steer, interrupted, late } = copy(row);
+      const { role, text, reasoning, media, reply_to, model, tokens, runtime, ts, steer, interrupted, late } = copy(storable(row));
       const replaced: MessageRow = {
         ...old.row,
         role,
@@ -65,6 +66,15 @@ export function memoryMessages(state: MemoryState): Messages {
       }
     },
     get: async (tenant_id, message_id) => copy(state.tenants.get(tenant_id)?.messages.get(message_id)?.row),
+    async places(tenant_id, message_ids) {
+      const messages = state.tenants.get(tenant_id)?.messages;
+      return new Map(
+        [...new Set(message_ids)].flatMap((id) => {
+          const message = messages?.get(id);
+          return message === undefined ? [] : [[id, { ...laneOf(message.row), cursor: message.cursor }] as const];
+        }),
+      );
+    },
     async byIdempotencyKey(tenant_id, key) {
       const tenant = state.tenants.get(tenant_id);
       return copy(tenant?.messages.get(tenant.messageKeys.get(key) ?? ('' as MessageId))?.row);

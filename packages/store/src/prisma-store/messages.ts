@@ -1,4 +1,4 @@
-import type { Cursor, MessageId } from '@iris/protocol';
+import type { Cursor, Lane, MessageId } from '@iris/protocol';
 import { mediaIdsOf } from '../media-ids.js';
 import type { MessageRow } from '../rows.js';
 import { foldText, parseQuery, snippetOf } from '../search-text.js';
@@ -33,6 +33,8 @@ WHERE m.tenant_id = n.tenant_id AND m.message_id = n.message_id AND m.cursor IS 
 
 const place = `SELECT cursor, seq FROM message WHERE ${inLane} AND message_id = $4`;
 
+const places = `SELECT message_id, chat_id, thread_id, cursor FROM message WHERE tenant_id = $1 AND message_id = ANY($2) AND deleted_at IS NULL`;
+
 /** Ids that nobody stored yet: refused from now on. Their place is the end of what the lane has. */
 const bury = `
 INSERT INTO message (tenant_id, message_id, chat_id, thread_id, role, text, search_text, ts, cursor, deleted_at)
@@ -66,6 +68,14 @@ export function prismaMessages({ prisma, sql }: Database): Messages {
     },
     get: async (tenant_id, message_id) =>
       maybeRowOf<MessageRow>(await prisma.message.findFirst({ where: { tenant_id, message_id, deleted_at: null } })),
+    async places(tenant_id, message_ids) {
+      const found = await sql.rows<Lane & { message_id: MessageId; cursor: Cursor | null }>(
+        places,
+        [tenant_id, message_ids],
+        'message_places',
+      );
+      return new Map(found.map(rowOf<(typeof found)[number]>).map(({ message_id, ...at }) => [message_id, at]));
+    },
     byIdempotencyKey: async (tenant_id, idempotency_key) =>
       maybeRowOf<MessageRow>(await prisma.message.findFirst({ where: { tenant_id, idempotency_key, deleted_at: null } })),
     async page(tenant_id, lane, { before, limit }) {
