@@ -78,6 +78,19 @@ describe('Postgres goes away and comes back', () => {
     expect(await store.ready()).toBe(true);
   }, 30_000);
 
+  test('frozen: it can be closed', async () => {
+    const another = prismaStore({ url: server.url, poolSize });
+    await Promise.all(Array.from({ length: poolSize }, () => another.ready()));
+    server.freeze();
+    try {
+      const begin = performance.now();
+      await another.close();
+      expect(performance.now() - begin).toBeLessThan(5_000);
+    } finally {
+      server.thaw();
+    }
+  }, 30_000);
+
   test('killed: refused at once; started again on its data: what was answered is there', async () => {
     const row = userMessage(tenant_id);
     await store.messages.insert([{ message: row }]);

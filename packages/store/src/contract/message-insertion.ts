@@ -147,6 +147,27 @@ export function insertion(subject: Subject): void {
       expect(await a.turns.waiting(tenant_id, flat)).toBe(2);
     });
 
+    test('a row that no database can hold does not take the others with it', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const other = await newTenant(subject());
+      const innocent = message(other.tenant_id);
+      const odd = [
+        message(tenant_id, { text: 'nul \u0000 here', reasoning: 'half \ud83e' }),
+        message(tenant_id, { runtime: { 'key \udd8a': ['\u0000', 1e308] }, tokens: 1e300 }),
+        message(tenant_id, { tokens: 1.5, text: 'x'.repeat(500_000) }),
+      ];
+      const kept = [
+        { ...odd[0]!, text: 'nul \ufffd here', reasoning: 'half \ufffd' },
+        { ...odd[1]!, runtime: { 'key \ufffd': ['\ufffd', 1e308] }, tokens: null },
+        { ...odd[2]!, tokens: null },
+      ];
+      const results = await a.messages.insert([odd[0]!, innocent, odd[1]!, odd[2]!].map((row) => ({ message: row })));
+      expect(results).toEqual([kept[0], innocent, kept[1], kept[2]].map((row) => ({ row, inserted: true })));
+      for (const row of [...kept, innocent]) expect(await b.messages.get(row.tenant_id, row.message_id)).toEqual(row);
+      expect(await b.messages.replace({ ...odd[0]!, tokens: Number.NaN })).toEqual({ ...kept[0], tokens: null });
+    });
+
     test('a lane that goes away under inserts: each row is in or no_lane, and none is left behind', async () => {
       const { a, b } = subject();
       const { tenant_id } = await newTenant(subject());

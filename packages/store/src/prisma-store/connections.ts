@@ -51,9 +51,14 @@ export function connections({ url, poolSize, clock, log }: { url: string; poolSi
     maxLifetimeSeconds: 1_800,
     keepAlive: true,
   });
+  const connected = new Set<pg.PoolClient>();
   const idle = new Set<pg.PoolClient>();
+  pool.on('connect', (client) => connected.add(client));
   pool.on('acquire', (client) => idle.delete(client));
-  pool.on('remove', (client) => idle.delete(client));
+  pool.on('remove', (client) => {
+    connected.delete(client);
+    idle.delete(client);
+  });
   pool.on('release', (error, client) => {
     if (!error) idle.add(client);
   });
@@ -124,7 +129,14 @@ export function connections({ url, poolSize, clock, log }: { url: string; poolSi
           throw error;
         }
       }),
-    close: () => pool.end(),
+    async close() {
+      // A silent server does not answer a goodbye either.
+      const timer = clock.after(connect_ms, () => {
+        for (const client of connected) (client as unknown as pg.Client).connection.stream.destroy();
+      });
+      await pool.end();
+      timer.cancel();
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import { mediaIdsOf } from '../media-ids.js';
 import type { MessageRow } from '../rows.js';
 import { foldText } from '../search-text.js';
+import { storable } from '../storable.js';
 import type { Messages, NewTurn } from '../store.js';
 import { columns } from './columns.js';
 import { foreignKeyViolation, sqlState } from './connections.js';
@@ -112,8 +113,9 @@ export function messageInsert({ sql }: Pick<Database, 'sql'>): Messages['insert'
     return outcomes;
   }
 
-  return async (rows) => {
-    if (rows.length === 0) return [];
+  return async (given) => {
+    if (given.length === 0) return [];
+    const rows = given.map((row) => ({ ...row, message: storable(row.message) }));
     const firsts = firstOfEach(rows);
     const distinct = rows.filter((_, index) => firsts[index] === index);
     const outcomes = await insertDistinct(distinct);

@@ -2,6 +2,7 @@ import type { Cursor, Lane, MessageId } from '@iris/protocol';
 import { mediaIdsOf } from '../media-ids.js';
 import type { MessageRow } from '../rows.js';
 import { foldText, parseQuery, snippetOf } from '../search-text.js';
+import { storable } from '../storable.js';
 import type { Messages } from '../store.js';
 import { unusedMedia } from './channels.js';
 import { columns } from './columns.js';
@@ -56,7 +57,8 @@ export function prismaMessages({ prisma, sql }: Database): Messages {
     (await sql.rows(text, values, name)).map(rowOf<MessageRow>);
   return {
     insert: messageInsert({ sql }),
-    async replace(row) {
+    async replace(given) {
+      const row = storable(given);
       const { tenant_id, message_id, role, text, reasoning, media, reply_to, model, tokens, runtime, ts, steer, interrupted, late } = row;
       const content = [role, text, reasoning, json(media), reply_to, model, tokens, json(runtime), ts, steer, interrupted, late];
       return (await rows(replace, [tenant_id, message_id, ...content, foldText(text), mediaIdsOf(media)]))[0];
