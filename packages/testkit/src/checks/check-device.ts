@@ -197,6 +197,7 @@ function* streams(device: TestDevice): Iterable<Violation> {
       if (live && idle.has(laneOf(frame)) && frame.payload.on !== false)
         yield { oracle: 'O10', message: `${where}: ${frame.type} after agent.idle in ${laneOf(frame)}` };
       if (frame.type === 'message.update') yield* update(where, frame, started, stopped);
+      if (frame.type === 'message.delta') yield* delta(where, frame, started, stopped);
     }
   }
 }
@@ -207,6 +208,17 @@ function* update(where: string, frame: AnyFrame, started: Map<string, number>, s
   if (stopped.has(message_id!)) yield { oracle: 'O3', message: `${where}: message.update of ${message_id} after its stop` };
   if (text!.length < (before ?? 0)) yield { oracle: 'O3', message: `${where}: ${message_id} went back to ${text!.length} from ${before}` };
   started.set(message_id!, text!.length);
+}
+
+/** What is given in pieces fits what was given before, always: a piece that does not would never be shown. */
+function* delta(where: string, frame: AnyFrame, started: Map<string, number>, stopped: Set<string>): Iterable<Violation> {
+  const { message_id, text, offset } = frame.payload;
+  const before = started.get(message_id!);
+  if (before === undefined) yield { oracle: 'O3', message: `${where}: message.delta of ${message_id} before its start` };
+  if (stopped.has(message_id!)) yield { oracle: 'O3', message: `${where}: message.delta of ${message_id} after its stop` };
+  if (offset !== before) yield { oracle: 'O3', message: `${where}: message.delta of ${message_id} at ${offset}, but ${before} is there` };
+  if (/^[\udc00-\udfff]|[\ud800-\udbff]$/.test(text!)) yield { oracle: 'O3', message: `${where}: a character of ${message_id} is split` };
+  started.set(message_id!, (before ?? 0) + text!.length);
 }
 
 /** On one connection, after `message.deleted` nothing of that id. */

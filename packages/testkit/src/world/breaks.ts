@@ -30,7 +30,11 @@ export function brokenOutbox(outbox: Outbox, breaks: ReadonlySet<Break>, part: P
     };
     broken.heads = async (tenant_ids) => tenant_ids.map(() => 0);
   }
-  if (breaks.has('confirm_ahead')) broken.confirm = (marks) => outbox.confirm(marks.map((mark) => ({ ...mark, cursor: mark.cursor + 5 })));
+  if (breaks.has('confirm_ahead'))
+    broken.register = async (tenant_id, device) => {
+      const registered = await outbox.register(tenant_id, device);
+      return registered.refused === undefined ? { ...registered, watermark: registered.head } : registered;
+    };
   Object.defineProperty(broken, 'connected', { get: () => outbox.connected });
   return broken;
 }

@@ -42,7 +42,7 @@ export type Break =
   | 'stale_updates'
   /** Answers reach the device twice. */
   | 'answer_twice'
-  /** Watermarks are written ahead of what devices have. */
+  /** A device that says hello is taken to have everything that was ever sent to it. */
   | 'confirm_ahead'
   /** Edges are told that nothing was before a frame: gaps are not seen. */
   | 'hide_gaps';
