@@ -39,6 +39,8 @@ const rememberedLength = 4_096;
 export function createTurns(context: () => Context): Turns {
   const remembered = new Map<MessageId, MessageRow>();
   const waiting = new Map<string, number>();
+  /** Lanes that were named in this tick. */
+  const advancing = new Map<TenantId, (() => Lane | undefined)[]>();
   const noticed = new Set<string>();
   /** Lanes that wait for an agent and may have to be told. */
   const waitsSince = new Map<string, number>();
@@ -108,6 +110,24 @@ export function createTurns(context: () => Context): Turns {
     };
   };
 
+  /** One step for all lanes that were named in a tick. */
+  const startAll = (tenant_id: TenantId) => {
+    const asked = advancing.get(tenant_id) ?? [];
+    advancing.delete(tenant_id);
+    const sent = new Map<string, Map<TurnId, TurnRow>>();
+    const run = async (): Promise<Effects> => {
+      const lanes = new Map(asked.flatMap((lane) => lane() ?? []).map((lane) => [laneKey(lane), lane]));
+      const effects: Effects[] = [];
+      for (const [key, lane] of lanes) {
+        const rows = sent.get(key) ?? new Map<TurnId, TurnRow>();
+        sent.set(key, rows);
+        effects.push(await startIn(tenant_id, lane, rows));
+      }
+      return mergeEffects(effects);
+    };
+    context().emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run }).catch(failed('advance', tenant_id));
+  };
+
   /** Once per lane and absence: nobody is there to answer. */
   const notice = async (tenant_id: TenantId, lane: Lane, agent: AgentRow, link: AgentLink | undefined): Promise<Effects> => {
     const { store, clock, config } = context();
@@ -138,19 +158,30 @@ export function createTurns(context: () => Context): Turns {
     return { frames: [messageOut(stored.row)] };
   };
 
-  const stopIn = async (tenant_id: TenantId, lane: Lane, taken: { row: TurnRow | undefined }): Promise<Effects> => {
+  const stopIn = async (
+    tenant_id: TenantId,
+    lane: Lane,
+    taken: { row: TurnRow | undefined; readonly sent: Map<TurnId, TurnRow> },
+  ): Promise<Effects> => {
     const { store, clock, directory, links, rooms } = context();
     const room = await rooms.of(tenant_id);
-    const open = [...room.turns.values()].filter((state) => !state.ended && laneKey(state) === laneKey(lane));
+    const openNow = () => [...room.turns.values()].filter((state) => !state.ended && laneKey(state) === laneKey(lane));
+    const effects: Effects[] = [];
+    if (openNow().length === 0) {
+      // What was sent a moment ago may not have been started yet: it is what the person means.
+      const started = await startIn(tenant_id, lane, taken.sent);
+      started.know?.();
+      effects.push(started);
+    }
+    const open = openNow();
     if (open.length === 0) {
       // What waits first is what a person sees as running. It is taken out of the queue and ends unseen.
       const agent = await directory.agentOf(tenant_id, lane);
       if (agent === undefined) return {};
       taken.row ??= await store.turns.startNext(tenant_id, lane, { agent_id: agent.agent_id, max_running: Number.MAX_SAFE_INTEGER });
       if (taken.row) await store.turns.end(tenant_id, taken.row.turn_id, { outcome: 'cancelled', at: clock.now() });
-      return {};
+      return mergeEffects(effects);
     }
-    const effects: Effects[] = [];
     for (const state of open) {
       await store.turns.requestStop(tenant_id, state.turn_id);
       const frame = { type: 'agent.stop', chat_id: state.chat_id, thread_id: state.thread_id, turn_id: state.turn_id, payload: {} };
@@ -187,12 +218,11 @@ export function createTurns(context: () => Context): Turns {
       remembered.set(row.message_id, row);
     },
     advance(tenant_id, lane) {
-      const sent = new Map<TurnId, TurnRow>();
-      const run = async (): Promise<Effects> => {
-        const at = lane();
-        return at === undefined ? {} : startIn(tenant_id, at, sent);
-      };
-      context().emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run }).catch(failed('advance', tenant_id));
+      const lanes = advancing.get(tenant_id);
+      if (lanes !== undefined) return void lanes.push(lane);
+      advancing.set(tenant_id, [lane]);
+      // At the end of the tick: it goes behind all that is emitted in it, and those stay one batch.
+      context().clock.soon(() => startAll(tenant_id));
     },
     advanceAll(tenant_id) {
       const run = async (): Promise<Effects> => {
@@ -241,7 +271,7 @@ export function createTurns(context: () => Context): Turns {
         .catch(failed('recheck', tenant_id));
     },
     async stop(tenant_id, lane, deadline) {
-      const taken: { row: TurnRow | undefined } = { row: undefined };
+      const taken = { row: undefined, sent: new Map<TurnId, TurnRow>() };
       const run = () => stopIn(tenant_id, lane, taken);
       await context().emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run, ...(deadline === undefined ? {} : { deadline }) });
       turns.advance(tenant_id, () => lane);
