@@ -7,6 +7,7 @@ import { replay } from './local/replay.js';
 import { close, comeBackIfUnseeded, join, leave } from './outbound.js';
 import { lostBefore } from './pages.js';
 import { isLagging, pingDevice } from './pulse.js';
+import { follow, gap, isOwn, isStreamed, piecesOf } from './streams.js';
 
 /** Leave the publish group, or begin behind it: from here the connection reads from the outbox at its own pace. */
 export function fallBehind(
@@ -18,6 +19,7 @@ export function fallBehind(
   held?: CatchingUp['held'],
 ): void {
   leave(connection, member);
+  if (held === undefined) gap(member.streams);
   connection.state = { kind: 'catching_up', member, at, syncs, held, reading: false, stuck_since: 0 };
   member.feed.behind.add(connection);
   pump(edge, connection);
@@ -32,8 +34,8 @@ export function holdUpdates(edge: EdgeContext, connection: DeviceConnection, mem
 export function pump(edge: EdgeContext, connection: DeviceConnection) {
   const { state } = connection;
   if (state.kind !== 'catching_up' || state.reading) return;
-  // `drained` comes when there is room.
-  if (connection.socket.buffered() > edge.config.low_mark_bytes) return;
+  // `drained` comes when there is room. Whoever reads so slowly is given running messages whole when it has caught up.
+  if (connection.socket.buffered() > edge.config.low_mark_bytes) return gap(state.member.streams);
   const [job] = state.syncs;
   if (job !== undefined) return void run(edge, connection, state, () => replay(edge, connection, state, job));
   const { feed } = state.member;
@@ -81,7 +83,8 @@ async function readOn(edge: EdgeContext, connection: DeviceConnection, state: Ca
   }
   for (const entry of page.entries) {
     if (entry.except_device_id !== undefined && entry.except_device_id === member.device_id) continue;
-    sendAddressed(connection, entry, takeAwaited(member.feed, entry.cursor, connection), member.cursors);
+    sendAddressed(connection, entry, takeAwaited(member.feed, entry.cursor, connection), member.group.cursors);
+    follow(member.streams, entry.type, entry.message_id);
   }
   edge.meters.frames_out.add(page.entries.length, { class: 'durable' });
   const moved = page.next > state.at;
@@ -112,7 +115,10 @@ function goLive(edge: EdgeContext, connection: DeviceConnection, state: Catching
   if (held === undefined) return;
   for (const [key, frame] of held) {
     const stale = (frame.message_id !== undefined && feed.ended.has(frame.message_id)) || frame.rev < (feed.revs.get(key) ?? -1);
-    if (!stale) connection.socket.send(frame.body);
+    if (stale) continue;
+    const own = member.streams !== undefined && isStreamed(frame.type) && isOwn(member.streams, frame.type);
+    const piece = own ? piecesOf(frame.body)(member.streams!) : frame.body;
+    if (piece !== undefined) connection.socket.send(piece);
   }
   edge.meters.frames_out.add(held.size, { class: 'ephemeral' });
   if (member.slow) pingDevice(edge, connection, member);
@@ -126,5 +132,5 @@ export function holdFor(connection: DeviceConnection, frame: Ephemeral): void {
   state.held ??= new Map();
   const key = frame.key === '' ? `\n${state.held.size}` : frame.key;
   if (state.held.size >= heldMax && !state.held.has(key)) return;
-  state.held.set(key, { rev: frame.rev, message_id: frame.message_id, body: frame.body });
+  state.held.set(key, { type: frame.type, rev: frame.rev, message_id: frame.message_id, body: frame.body });
 }

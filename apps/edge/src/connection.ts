@@ -1,7 +1,8 @@
-import type { AgentId, ConnectionId, Cursor, DeviceId, RequestId, SessionId, TenantId } from '@iris/protocol';
-import type { Feed } from './feed.js';
+import type { AgentId, ConnectionId, Cursor, DeviceCaps, DeviceId, RequestId, SessionId, TenantId } from '@iris/protocol';
+import type { Feed, Group } from './feed.js';
 import type { InFlight } from './forward.js';
 import type { Socket, SocketEvents } from './socket.js';
+import type { Streams } from './streams.js';
 
 /** What a device's connection is doing. Each state has only its own fields; the clocks are in `config.ts`. */
 export type DeviceState = Greeting | Live | CatchingUp | Closed;
@@ -16,7 +17,7 @@ export interface Greeting {
     readonly id: RequestId | undefined;
     readonly device_id: DeviceId;
     readonly token: string;
-    readonly cursors: boolean;
+    readonly caps: DeviceCaps;
     /** Counted against its address until it proves good. */
     readonly paid: boolean;
   };
@@ -61,6 +62,7 @@ export interface SyncJob {
 }
 
 export interface Held {
+  readonly type: string;
   readonly rev: number;
   readonly message_id: string | undefined;
   readonly body: Uint8Array;
@@ -71,13 +73,15 @@ export interface Member {
   readonly feed: Feed;
   readonly device_id: DeviceId;
   readonly token_id: string;
-  /** With cap `cursors`: live frames show their cursor. */
-  readonly cursors: boolean;
+  /** While it is live, it is one of these. */
+  readonly group: Group;
+  /** With cap `delta` or `reasoning`: what it has of running messages. */
+  readonly streams: Streams | undefined;
   /** Head of the outbox when it registered: up to here it has things by `sync`, above live. */
   readonly head: Cursor;
   /** Known to have reached the device. */
   watermark: Cursor;
-  /** Running messages and busy lanes that it was told of after `hello.ack`: `sync` does not repeat them. */
+  /** What is going on that it was told of after `hello.ack`: `sync` does not repeat it. */
   readonly told: Told | undefined;
   /** Highest position that a ping has carried: no pong can confirm more. */
   pinged: Cursor;
@@ -104,6 +108,7 @@ export interface Member {
 
 export interface Told {
   readonly message_ids: ReadonlySet<string>;
+  readonly picker_ids: ReadonlySet<string>;
   readonly busy: ReadonlySet<string>;
 }
 

@@ -99,8 +99,7 @@ export function control(edge: EdgeContext, data: Uint8Array) {
 /** Apps show this as a notice: only when the service as a whole goes. */
 export function tellRestarting(edge: EdgeContext): void {
   for (const feed of edge.feeds.values()) {
-    if (feed.plain_count > 0) edge.groups.publish(feed.plain, restartingFrame);
-    if (feed.shown_count > 0) edge.groups.publish(feed.shown, restartingFrame);
+    for (const { name, count } of feed.groups) if (count > 0) edge.groups.publish(name, restartingFrame);
     for (const connection of feed.behind) connection.socket.send(restartingFrame);
   }
 }

@@ -1,11 +1,12 @@
 import { type RequestId, splice } from '@iris/protocol';
 import { answerWhenRead, measure, sendAddressed, takeAwaited } from './answers.js';
 import { fallBehind, holdFor, holdUpdates, wakeBehind } from './catch-up.js';
-import { type DeviceConnection, memberOf } from './connection.js';
+import { type DeviceConnection, type Member, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
-import type { Durable, Ephemeral, Feed } from './feed.js';
+import type { Durable, Ephemeral, Feed, Group } from './feed.js';
 import { close, isFull } from './outbound.js';
 import { isLagging, pingDevice } from './pulse.js';
+import { follow, isOwn, isStreamed, type Pieces, piecesOf } from './streams.js';
 import { toTicks } from './ticks.js';
 
 /** Bytes given to the groups of a feed between two looks at its sockets' buffers: by so much a stuck one may go over the mark. */
@@ -21,13 +22,15 @@ export function handOut(edge: EdgeContext, feed: Feed, frame: Durable): void {
   if (frame.except_device_id !== undefined)
     for (const connection of feed.live) if (connection.device_id === frame.except_device_id) left.push(connection);
 
-  if (feed.plain_count > 0) publish(edge, feed, feed.plain, frame.body, left, false);
-  if (feed.shown_count > 0) publish(edge, feed, feed.shown, splice(frame.body, { cursor: frame.cursor }), left, true);
+  const shown = feed.groups.some(({ cursors, count }) => cursors && count > 0) ? splice(frame.body, { cursor: frame.cursor }) : frame.body;
+  for (const group of feed.groups) if (group.count > 0) publish(edge, feed, group, group.cursors ? shown : frame.body, left);
   if (own !== undefined)
     for (const [connection, ids] of own) {
-      const { member } = connection.state as { member: { cursors: boolean } };
-      sendAddressed(connection, frame, ids, member.cursors);
+      const { member } = connection.state as { member: Member };
+      sendAddressed(connection, frame, ids, member.group.cursors);
     }
+  if (frame.message_id !== undefined && streaming(feed))
+    for (const connection of feed.live) follow(memberOf(connection)?.streams, frame.type, frame.message_id);
   edge.meters.frames_out.add(feed.live.size, { class: 'durable' });
   // A look whether it has arrived: a push waits for the answer.
   if (frame.push && feed.ping_at === 0) feed.ping_at = edge.time.tick + toTicks(edge.config.push_ping_ms);
@@ -60,14 +63,18 @@ function addressees(edge: EdgeContext, feed: Feed, frame: Durable): Map<DeviceCo
 }
 
 /** To every member of a group but those in `left`. */
-function publish(edge: EdgeContext, feed: Feed, group: string, data: Uint8Array, left: readonly DeviceConnection[], shown: boolean): void {
-  const out = left.filter((connection) => memberOf(connection)?.cursors === shown);
-  if (out.length === 0) edge.groups.publish(group, data);
-  else if (out.length === 1) out[0]!.socket.publish(group, data);
+function publish(edge: EdgeContext, feed: Feed, group: Group, data: Uint8Array, left: readonly DeviceConnection[]): void {
+  const out = left.filter((connection) => memberOf(connection)?.group === group);
+  if (out.length === 0) edge.groups.publish(group.name, data);
+  else if (out.length === 1) out[0]!.socket.publish(group.name, data);
   else
     for (const connection of feed.live)
-      if (memberOf(connection)?.cursors === shown && !out.includes(connection)) connection.socket.send(data);
+      if (memberOf(connection)?.group === group && !out.includes(connection)) connection.socket.send(data);
 }
+
+/** Whether a live connection is given pieces of its own. */
+const streaming = ({ groups, reasoning_count }: Feed): boolean =>
+  reasoning_count > 0 || groups.some(({ delta, count }) => delta && count > 0);
 
 /** A live-only frame, not stale, whose time has come. */
 export function giveEphemeral(edge: EdgeContext, feed: Feed, frame: Ephemeral): void {
@@ -78,25 +85,43 @@ export function giveEphemeral(edge: EdgeContext, feed: Feed, frame: Ephemeral): 
     else holdFor(to, { ...frame, body: frame.body.slice() });
     return;
   }
-  const slow = frame.key === '' ? [] : setAside(edge, feed);
-  if (feed.plain_count > 0) edge.groups.publish(feed.plain, frame.body);
-  if (feed.shown_count > 0) edge.groups.publish(feed.shown, frame.body);
+  const { type } = frame;
+  const streamed = isStreamed(type) ? type : undefined;
+  // Of reasoning nobody hears who has not asked for it.
+  const hears = (connection: DeviceConnection) => type !== 'reasoning.delta' || memberOf(connection)?.streams?.reasoning === true;
+  const slow = frame.key === '' ? [] : setAside(edge, feed, hears);
+  if (type !== 'reasoning.delta')
+    for (const { name, delta, count } of feed.groups)
+      if (count > 0 && !(delta && streamed !== undefined)) edge.groups.publish(name, frame.body);
+  if (streamed !== undefined && streaming(feed)) givePieces(feed, streamed, frame.body);
   for (const connection of slow) pingDevice(edge, connection, memberOf(connection)!);
   edge.meters.frames_out.add(feed.live.size, { class: 'ephemeral' });
   if (feed.behind.size > 0) {
     // One copy for all who wait: the bytes belong to the bus.
     const kept = { ...frame, body: frame.body.slice() };
-    for (const connection of feed.behind) holdFor(connection, kept);
+    for (const connection of feed.behind) if (hears(connection)) holdFor(connection, kept);
   }
   given(edge, feed, frame.body.length);
 }
 
+/** To each that has asked for it, what it lacks of the text. */
+function givePieces(feed: Feed, type: 'message.update' | 'reasoning.delta', body: Uint8Array): void {
+  let pieces: Pieces | undefined;
+  for (const connection of feed.live) {
+    const streams = memberOf(connection)?.streams;
+    if (streams === undefined || !isOwn(streams, type)) continue;
+    pieces ??= piecesOf(body);
+    const piece = pieces(streams);
+    if (piece !== undefined) connection.socket.send(piece);
+  }
+}
+
 /** Those that lag get the newest update when they have caught up, instead of every one; returns the slow ones that get this one. */
-function setAside(edge: EdgeContext, feed: Feed): DeviceConnection[] {
+function setAside(edge: EdgeContext, feed: Feed, hears: (connection: DeviceConnection) => boolean): DeviceConnection[] {
   const slow: DeviceConnection[] = [];
   for (const connection of feed.live) {
     const { state } = connection;
-    if (state.kind !== 'live') continue;
+    if (state.kind !== 'live' || !hears(connection)) continue;
     if (isLagging(edge, connection, state.member)) holdUpdates(edge, connection, state.member, feed.last);
     else if (state.member.slow) slow.push(connection);
   }

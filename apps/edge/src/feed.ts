@@ -6,14 +6,22 @@ import type { EdgeContext } from './context.js';
 export type Durable = Extract<ToEdge, { kind: 'durable' }>;
 export type Ephemeral = Extract<ToEdge, { kind: 'ephemeral' }>;
 
+/** Live connections that are given the same bytes in one publish. */
+export interface Group {
+  readonly name: string;
+  /** With cap `cursors`: frames show theirs. */
+  readonly cursors: boolean;
+  /** With cap `delta`: each gets updates of its own. */
+  readonly delta: boolean;
+  count: number;
+}
+
 /** One tenant's frames on this edge: how far its live connections have everything, and what waits for a gap to close. */
 export interface Feed {
   readonly tenant_id: TenantId;
-  /** Publish groups of connections that are live: without and with the cursor shown. */
-  readonly plain: string;
-  readonly shown: string;
-  plain_count: number;
-  shown_count: number;
+  readonly groups: readonly Group[];
+  /** Live connections that are told of reasoning. */
+  reasoning_count: number;
   readonly live: Set<DeviceConnection>;
   readonly behind: Set<DeviceConnection>;
   /** Every live connection has everything up to here, and nothing above. */
@@ -46,10 +54,13 @@ export function openFeed(edge: EdgeContext, tenant_id: TenantId, head: Cursor, r
   }
   const feed: Feed = {
     tenant_id,
-    plain: `t:${tenant_id}`,
-    shown: `c:${tenant_id}`,
-    plain_count: 0,
-    shown_count: 0,
+    groups: [
+      { name: `t:${tenant_id}`, cursors: false, delta: false, count: 0 },
+      { name: `c:${tenant_id}`, cursors: true, delta: false, count: 0 },
+      { name: `d:${tenant_id}`, cursors: false, delta: true, count: 0 },
+      { name: `e:${tenant_id}`, cursors: true, delta: true, count: 0 },
+    ],
+    reasoning_count: 0,
     live: new Set(),
     behind: new Set(),
     last: head,

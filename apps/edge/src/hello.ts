@@ -2,6 +2,7 @@ import type { HelloAnswer, ToEdge } from '@iris/bus';
 import {
   type CloseCode,
   closeCodes,
+  type DeviceCaps,
   type DeviceId,
   decode,
   deviceCaps,
@@ -22,6 +23,7 @@ import { digest, remember, wasRevoked } from './good-tokens.js';
 import { takeBucket } from './leave.js';
 import { close, errorFrame, join, onlineFrame, refuse, textOf } from './outbound.js';
 import { pingDevice } from './pulse.js';
+import { begun, streamsOf } from './streams.js';
 import { toTicks } from './ticks.js';
 import { toldBy } from './told.js';
 
@@ -51,7 +53,7 @@ function hello(edge: EdgeContext, connection: DeviceConnection, state: Greeting,
     refuse(edge, connection, frame.id, 'rate_limited', 'too many failed hellos from this address', wait);
     return close(edge, connection, 'rate');
   }
-  state.hello = { id: frame.id, device_id: device_id as DeviceId, token, cursors: deviceCaps(caps).cursors, paid: wait === 0 };
+  state.hello = { id: frame.id, device_id: device_id as DeviceId, token, caps: deviceCaps(caps), paid: wait === 0 };
   // A token that names nobody goes the way of a wrong one, to the same answer after the same time.
   connection.tenant_id = tenantOfToken(token) ?? ('-' as TenantId);
   edge.forward.ask(connection, {
@@ -103,7 +105,7 @@ export function helloAnswered(
   const answer = JSON.parse(Buffer.from(record.body).toString()) as HelloAnswer;
   const { state } = connection;
   if (state.kind !== 'greeting' || state.hello === undefined) return takeBack(edge, connection, answer, request.body);
-  const { id, device_id, token, cursors, paid } = state.hello;
+  const { id, device_id, token, caps, paid } = state.hello;
   if (answer.refused !== undefined) {
     const { code, message, close: code_, retry_after_ms } = answer.refused;
     connection.socket.send(splice(errorFrame(code as 'auth', message, retry_after_ms), id === undefined ? {} : { id }));
@@ -122,7 +124,8 @@ export function helloAnswered(
   }
 
   const feed = openFeed(edge, answer.tenant_id, answer.head, answer.quotas);
-  const member = memberFor(edge, feed, device_id, answer, cursors);
+  const member = memberFor(edge, feed, device_id, answer, caps);
+  begun(member.streams, answer.frames);
   if (edge.greeting.delete(connection)) edge.addresses.leave(connection.address);
   const ack = encode({ type: 'hello.ack', payload: { ...answer.ack, sync_cursor: answer.watermark } as never });
   connection.socket.send(id === undefined ? ack : splice(ack, { id }));
@@ -141,12 +144,13 @@ export function helloAnswered(
   for (const { data, binary } of state.waiting) receive(data, binary);
 }
 
-function memberFor(edge: EdgeContext, feed: Feed, device_id: DeviceId, answer: HelloAnswer, cursors: boolean): Member {
+function memberFor(edge: EdgeContext, feed: Feed, device_id: DeviceId, answer: HelloAnswer, caps: DeviceCaps): Member {
   return {
     feed,
     device_id,
     token_id: answer.token_id,
-    cursors,
+    group: feed.groups.find(({ cursors, delta }) => cursors === caps.cursors && delta === caps.delta)!,
+    streams: streamsOf(caps),
     head: answer.head,
     watermark: answer.watermark,
     told: toldBy(answer.frames),

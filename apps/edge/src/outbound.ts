@@ -50,24 +50,22 @@ export function comeBackIfUnseeded(edge: EdgeContext, connection: DeviceConnecti
 export const onlineFrame: Uint8Array = encode({ type: 'status', payload: { state: 'online' } });
 export const restartingFrame: Uint8Array = encode({ type: 'status', payload: { state: 'restarting' } });
 
-export const groupOf = ({ feed, cursors }: Member): string => (cursors ? feed.shown : feed.plain);
-
-/** Become a member of the feed's publish group. */
+/** Become a member of its publish group. */
 export function join(connection: DeviceConnection, member: Member): void {
   const { feed } = member;
   feed.behind.delete(connection);
   feed.live.add(connection);
-  if (member.cursors) feed.shown_count++;
-  else feed.plain_count++;
-  connection.socket.join(groupOf(member));
+  member.group.count++;
+  if (member.streams?.reasoning) feed.reasoning_count++;
+  connection.socket.join(member.group.name);
 }
 
 export function leave(connection: DeviceConnection, member: Member): void {
   const { feed } = member;
   if (!feed.live.delete(connection)) return;
-  if (member.cursors) feed.shown_count--;
-  else feed.plain_count--;
-  connection.socket.leave(groupOf(member));
+  member.group.count--;
+  if (member.streams?.reasoning) feed.reasoning_count--;
+  connection.socket.leave(member.group.name);
 }
 
 /** Whether the connection reads so slowly that it gets no more work to be answered. */

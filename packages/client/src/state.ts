@@ -145,9 +145,12 @@ function applyToLane(lane: LaneView, frame: DownFrame): LaneView {
       );
     case 'reasoning.delta':
       return streaming(lane, frame.payload.message_id, (message) =>
-        (message.reasoning ?? '').length === frame.payload.offset
-          ? { ...message, reasoning: (message.reasoning ?? '') + frame.payload.text }
-          : message,
+        // From offset 0 it is all of it, as after `hello.ack` and after a gap.
+        frame.payload.offset === 0
+          ? { ...message, reasoning: frame.payload.text }
+          : (message.reasoning ?? '').length === frame.payload.offset
+            ? { ...message, reasoning: (message.reasoning ?? '') + frame.payload.text }
+            : message,
       );
     case 'message.stop': {
       const { final_text, ...rest } = frame.payload;

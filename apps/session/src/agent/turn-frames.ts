@@ -140,7 +140,10 @@ export const turnSnapshot: Handler<'turn.snapshot'> = async (request, context) =
       know() {
         for (const [id, text] of texts) room.texts.set(id, text);
       },
-      live: texts.map(([message_id, { text, rev }]) => updateOut(state, message_id, text, rev)),
+      live: texts.flatMap(([message_id, { text, reasoning, rev }]) => [
+        ...(reasoning === '' ? [] : [reasoningOut(state, message_id, reasoning, rev)]),
+        updateOut(state, message_id, text, rev),
+      ]),
     },
   ]);
 };
@@ -156,6 +159,14 @@ async function unwanted(tenant_id: AgentRequest['tenant_id'], ids: readonly Mess
 export const updateOut = (state: TurnState, message_id: MessageId, text: string, rev: number): LiveFrame => ({
   frame: laneFrame('message.update', state, { message_id, text }),
   key: `text:${message_id}`,
+  rev,
+  about: message_id,
+});
+
+/** The whole of it, from which the edges make pieces for the devices that asked for it; no other is told. */
+export const reasoningOut = (state: TurnState, message_id: MessageId, text: string, rev: number): LiveFrame => ({
+  frame: laneFrame('reasoning.delta', state, { message_id, offset: 0, text }),
+  key: `reasoning:${message_id}`,
   rev,
   about: message_id,
 });

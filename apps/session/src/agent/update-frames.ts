@@ -5,7 +5,7 @@ import { laneFrame, toolName, turnName } from '../rules/frames.js';
 import { agentMessageId } from '../rules/ids.js';
 import type { AgentLink } from './links.js';
 import { type Room, type TurnState, textKey } from './room.js';
-import { nextText, updateOut } from './turn-frames.js';
+import { nextText, reasoningOut, updateOut } from './turn-frames.js';
 
 /**
  * Ephemeral frames of an agent: shown live, and the text so far kept for who joins and for the end of a turn that is cut short. They belong to
@@ -89,7 +89,7 @@ function text(
   show(context, link.tenant_id, updateOut(state, message_id, text, after.rev));
 }
 
-/** Kept for the stop, whole: an app that is not told of it meanwhile gets all of it there. */
+/** Kept for the stop, whole, where every app gets it; shown meanwhile to those that asked. */
 function reasoning(
   link: AgentLink,
   frame: AgentUpFrameOf<'message.update' | 'reasoning.delta'>,
@@ -106,6 +106,7 @@ function reasoning(
   const after = nextText(room, message_id, { text: before?.text ?? '', reasoning: whole }, context.clock.now());
   room.texts.set(message_id, after);
   context.emitter.put(link.tenant_id, { [textKey(message_id)]: JSON.stringify(after) });
+  show(context, link.tenant_id, reasoningOut(state, message_id, whole, after.rev));
 }
 
 function typing(

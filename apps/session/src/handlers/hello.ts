@@ -5,6 +5,7 @@ import {
   closeCodes,
   type DownFrame,
   defaultQuotas,
+  deviceCaps,
   encode,
   limits,
   type Quotas,
@@ -138,12 +139,24 @@ async function answerOf(
   const receipts = owed
     .filter(({ message_id }) => !gone.has(message_id))
     .map(({ message_id, ...lane }) => laneFrame('read.receipt', lane, { message_id }));
-  const frames: DownFrame[] = [...snapshotFrames(turns, textOf, pickers), ...receipts];
+  // Past its time, it is only closed still.
+  const open = pickers.filter(({ expires_at }) => expires_at === null || expires_at > clock.now());
+  const frames: DownFrame[] = [...snapshotFrames(turns, textOf, open, deviceCaps(device.caps)), ...receipts];
   return {
     tenant_id,
     token_id: token.token_id,
     ack: {
-      server_caps: { streaming: true, reasoning: true, tools: true, media: false, search: true, push: 'none', pickers: true },
+      server_caps: {
+        streaming: true,
+        reasoning: true,
+        tools: true,
+        media: false,
+        search: true,
+        push: 'none',
+        pickers: true,
+        cursors: true,
+        delta: true,
+      },
       last_pushed_cursor: device.last_pushed_cursor,
       channels: rows.map(channelEntry),
       limits: { text_bytes: limits.text_bytes, frame_bytes: limits.frame_bytes, file_bytes: quotas.file_bytes },

@@ -6,11 +6,15 @@ import { laneFrame } from './frames.js';
 /** Bytes of texts so far that a joining device is told; what is beyond comes with the message's next update. */
 const textsMax_bytes = 1024 * 1024;
 
-/** What a joining device is told of what is going on: busy lanes, open pickers, and running messages with their text so far. */
+/**
+ * What a joining device is told of what is going on: busy lanes, open pickers, and running messages with their text so far.
+ * @param options.reasoning with cap `reasoning`: what was thought so far, too
+ */
 export function snapshotFrames(
   turns: readonly TurnState[],
   textOf: (message_id: MessageId) => TextState | undefined,
   pickers: readonly PickerRow[],
+  options: { readonly reasoning: boolean },
 ): DownFrame[] {
   const busy = new Map<string, DownFrame>();
   for (const turn of turns) if (turn.reason !== null) busy.set(laneKey(turn), laneFrame('agent.busy', turn, { reason: turn.reason }));
@@ -20,10 +24,14 @@ export function snapshotFrames(
   for (const turn of turns)
     for (const { message_id, role } of turn.messages) {
       frames.push(laneFrame('message.start', turn, { message_id, role }));
-      const text = textOf(message_id)?.text ?? '';
+      const { text = '', reasoning = '' } = textOf(message_id) ?? {};
       const update = laneFrame('message.update', turn, { message_id, text });
       bytes += encode(update).length;
       if (bytes <= textsMax_bytes) frames.push(update);
+      if (!options.reasoning || reasoning === '') continue;
+      const thought = laneFrame('reasoning.delta', turn, { message_id, offset: 0, text: reasoning });
+      bytes += encode(thought).length;
+      if (bytes <= textsMax_bytes) frames.push(thought);
     }
   return frames;
 }
