@@ -29,13 +29,15 @@ export const turnAccepted: Handler<'turn.accepted'> = async (request, context) =
   if (scope.kind === 'ended') return stopAgain(request, context, scope.lane);
   if (scope.kind !== 'open') return {};
   const { state } = scope;
-  const outcome = await store.turns.accept(tenant_id, state.turn_id, { boot_id: link.boot_id, at: clock.now() });
+  // By the process that it was offered to: a new one may only pass on what the old one had said, and know nothing of the turn.
+  const boot_id = state.boot_id ?? link.boot_id;
+  const outcome = await store.turns.accept(tenant_id, state.turn_id, { boot_id, at: clock.now() });
   if (outcome === 'ended') return stopAgain(request, context, state);
   if (outcome === undefined) return {};
   // A command beside a running turn sends no busy or idle of its own.
   const beside = state.kind === 'command' && lanesBusy(room, state);
   const reason = beside ? null : 'processing';
-  const next: TurnState = { ...state, accepted: true, boot_id: link.boot_id, reason: state.reason ?? reason };
+  const next: TurnState = { ...state, accepted: true, boot_id, reason: state.reason ?? reason };
   return {
     ...becomes(room, next),
     frames: next.reason === null ? [] : [busyOut(next, 'processing', `busy:${state.turn_id}:accepted`)],
