@@ -18,8 +18,6 @@ export interface Greeting {
     readonly device_id: DeviceId;
     readonly token: string;
     readonly caps: DeviceCaps;
-    /** Counted against its address until it proves good. */
-    readonly paid: boolean;
   };
   /** What the device sent behind it, in order. */
   readonly waiting: { readonly data: Uint8Array; readonly binary: boolean }[];

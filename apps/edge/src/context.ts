@@ -55,6 +55,8 @@ export interface EdgeContext {
   readonly greeting: Set<DeviceConnection | AgentLink>;
   /** Agents' links past hello. */
   readonly links: Set<AgentLink>;
+  /** Connections whose hello is being tried at their address's cost. */
+  readonly trying: Set<DeviceConnection | AgentLink>;
   /** Tokens that were good lately, hashed: their holders are not locked out by what others at their address try. */
   readonly good_tokens: Set<string>;
   /** Revocations of the last seconds, for those whose hello was being answered meanwhile. */

@@ -15,6 +15,7 @@ import { checkHeads } from './feed.js';
 import { forward, type InFlight } from './forward.js';
 import { greetingTick } from './hello.js';
 import { receive } from './inbound.js';
+import { unanswered } from './knock.js';
 import { closed } from './leave.js';
 import { close, refuse } from './outbound.js';
 import { pages } from './pages.js';
@@ -87,6 +88,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     rounds: Array.from({ length: toTicks(config.ping_ms) }, () => new Set()),
     greeting: new Set(),
     links: new Set(),
+    trying: new Set(),
     good_tokens: new Set(),
     revoked: [],
     left_buckets: new Map(),
@@ -213,6 +215,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
 function overdue(edge: EdgeContext, connection_id: ConnectionId, request: InFlight) {
   const connection = edge.connections.get(connection_id);
   if (connection === undefined) return;
+  if (request.type === 'hello') unanswered(edge, connection);
   edge.log.warn('edge.overdue', { type: request.type, peer: connection.peer });
   if (connection.peer === 'agent') return agentOverdue(edge, connection, request);
   if (connection.state.kind === 'closed') return;

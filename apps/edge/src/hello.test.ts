@@ -131,6 +131,18 @@ describe('before hello', () => {
     expect(back.heard[0]?.type).toBe('hello.ack');
   });
 
+  test('LIM8 a crowd of devices that comes back at once from one address gets in', async () => {
+    const { connect, clock, hello, edge } = await rig({ sockets_before_hello: 1_000 });
+    const sockets = Array.from({ length: 500 }, (_, i) => {
+      const socket = connect();
+      socket.say(hello(`d${i}`));
+      return socket;
+    });
+    await clock.settle();
+    expect(sockets.filter((one) => one.heard[0]?.type === 'hello.ack')).toHaveLength(500);
+    expect(edge.stats()).toMatchObject({ devices: 500, greeting: 0 });
+  });
+
   test('ENV23 a hello that no session answers is error internal, and the socket is told that there is no room', async () => {
     const { connect, clock, session, hello, edge } = await rig();
     session.deaf = true;

@@ -19,7 +19,8 @@ import { enroll } from './confirm.js';
 import type { DeviceConnection, Greeting, Member } from './connection.js';
 import type { EdgeContext } from './context.js';
 import { type Feed, openFeed, seek } from './feed.js';
-import { digest, remember, wasRevoked } from './good-tokens.js';
+import { wasRevoked } from './good-tokens.js';
+import { knock, knocked } from './knock.js';
 import { takeBucket } from './leave.js';
 import { close, errorFrame, join, onlineFrame, refuse, textOf } from './outbound.js';
 import { pingDevice } from './pulse.js';
@@ -46,22 +47,17 @@ export function greet(edge: EdgeContext, connection: DeviceConnection, state: Gr
 
 function hello(edge: EdgeContext, connection: DeviceConnection, state: Greeting, frame: UpFrameOf<'hello'>, text: string) {
   const { token, device_id, caps } = frame.payload;
-  // Who knows a token that was good a moment ago does not guess; others at the address may.
-  const wait = edge.addresses.attempt(connection.address, edge.clock.now());
-  if (wait > 0 && !edge.good_tokens.has(digest(token))) {
-    edge.meters.limited.add(1, { what: 'hello' });
+  // What comes behind it waits from now on, whenever it is tried.
+  state.hello = { id: frame.id, device_id: device_id as DeviceId, token, caps: deviceCaps(caps) };
+  const body = new TextEncoder().encode(text);
+  const ask = () => {
+    // A token that names nobody goes the way of a wrong one, to the same answer after the same time.
+    connection.tenant_id = tenantOfToken(token) ?? ('-' as TenantId);
+    edge.forward.ask(connection, { type: 'hello', id: frame.id, body, deadline_ms: 10_000, address: connection.address });
+  };
+  knock(edge, connection, token, ask, (wait) => {
     refuse(edge, connection, frame.id, 'rate_limited', 'too many failed hellos from this address', wait);
-    return close(edge, connection, 'rate');
-  }
-  state.hello = { id: frame.id, device_id: device_id as DeviceId, token, caps: deviceCaps(caps), paid: wait === 0 };
-  // A token that names nobody goes the way of a wrong one, to the same answer after the same time.
-  connection.tenant_id = tenantOfToken(token) ?? ('-' as TenantId);
-  edge.forward.ask(connection, {
-    type: 'hello',
-    id: frame.id,
-    body: new TextEncoder().encode(text),
-    deadline_ms: 10_000,
-    address: connection.address,
+    close(edge, connection, 'rate');
   });
 }
 
@@ -86,7 +82,11 @@ export function greetingTick(edge: EdgeContext) {
     if (state.kind !== 'greeting') continue;
     // Oldest first: those behind it are younger.
     if (edge.time.tick - state.since < helloTicks) return;
-    if (state.hello !== undefined) continue;
+    if (state.hello !== undefined) {
+      // One that is not even being tried after as long again will not be.
+      if (connection.asked === 0 && edge.time.tick - state.since >= 2 * helloTicks) connection.socket.close(closeCodes.full, 'no room');
+      continue;
+    }
     edge.meters.closed.add(1, { code: closeCodes.no_hello });
     connection.socket.close(closeCodes.no_hello, 'no hello');
   }
@@ -103,9 +103,10 @@ export function helloAnswered(
   if (request === undefined) return;
   measure(edge, request);
   const answer = JSON.parse(Buffer.from(record.body).toString()) as HelloAnswer;
+  knocked(edge, connection, answer.refused?.code === 'auth' ? undefined : tokenIn(request.body));
   const { state } = connection;
   if (state.kind !== 'greeting' || state.hello === undefined) return takeBack(edge, connection, answer, request.body);
-  const { id, device_id, token, caps, paid } = state.hello;
+  const { id, device_id, caps } = state.hello;
   if (answer.refused !== undefined) {
     const { code, message, close: code_, retry_after_ms } = answer.refused;
     connection.socket.send(splice(errorFrame(code as 'auth', message, retry_after_ms), id === undefined ? {} : { id }));
@@ -113,8 +114,6 @@ export function helloAnswered(
     edge.meters.closed.add(1, { code: code_ ?? closeCodes.auth });
     return connection.socket.close((code_ as CloseCode | undefined) ?? closeCodes.auth, code);
   }
-  if (paid) edge.addresses.refund(connection.address);
-  remember(edge.good_tokens, digest(token));
   connection.tenant_id = answer.tenant_id;
   connection.device_id = device_id;
   const late = wasRevoked(edge, answer.tenant_id, answer.token_id, device_id) ? 'revoked' : edge.draining ? 'restarting' : undefined;
@@ -170,6 +169,8 @@ function memberFor(edge: EdgeContext, feed: Feed, device_id: DeviceId, answer: H
     refused_upload: undefined,
   };
 }
+
+const tokenIn = (hello: Uint8Array): string => (JSON.parse(Buffer.from(hello).toString()) as UpFrameOf<'hello'>).payload.token;
 
 /** Registered, but nobody is there any more. */
 function takeBack(edge: EdgeContext, connection: DeviceConnection, answer: HelloAnswer, hello: Uint8Array): void {

@@ -13,7 +13,8 @@ import {
 } from '@iris/protocol';
 import { enroll } from '../confirm.js';
 import type { EdgeContext } from '../context.js';
-import { digest, remember, wasRevoked } from '../good-tokens.js';
+import { wasRevoked } from '../good-tokens.js';
+import { knock, knocked } from '../knock.js';
 import { errorFrame, textOf } from '../outbound.js';
 import type { AgentLink, Greeting } from './link.js';
 import { texts } from './texts.js';
@@ -55,18 +56,18 @@ export function greetAgent(edge: EdgeContext, link: AgentLink, state: Greeting, 
 
 function hello(edge: EdgeContext, link: AgentLink, state: Greeting, frame: AgentUpFrameOf<'hello'>, text: string) {
   const token = state.token ?? frame.payload.token ?? '';
-  const wait = edge.addresses.attempt(link.address, edge.clock.now());
-  if (wait > 0 && !edge.good_tokens.has(digest(token))) {
-    edge.meters.limited.add(1, { what: 'hello' });
-    refuseAgent(edge, link, frame.id, 'rate_limited', 'too many failed hellos from this address', wait);
-    return closeAgent(edge, link, 'rate');
-  }
-  state.hello = { id: frame.id, token, paid: wait === 0 };
-  link.tenant_id = tenantOfToken(token) ?? ('-' as TenantId);
+  state.hello = { id: frame.id, token };
   const whole = JSON.parse(text) as { payload: object };
   // The session takes the token from the frame, wherever the agent put it.
   const body = new TextEncoder().encode(JSON.stringify({ ...whole, payload: { ...whole.payload, token } }));
-  edge.forward.ask(link, { type: 'hello', id: frame.id, body, deadline_ms: 10_000, address: link.address });
+  const ask = () => {
+    link.tenant_id = tenantOfToken(token) ?? ('-' as TenantId);
+    edge.forward.ask(link, { type: 'hello', id: frame.id, body, deadline_ms: 10_000, address: link.address });
+  };
+  knock(edge, link, token, ask, (wait) => {
+    refuseAgent(edge, link, frame.id, 'rate_limited', 'too many failed hellos from this address', wait);
+    closeAgent(edge, link, 'rate');
+  });
 }
 
 function waitBehind(edge: EdgeContext, link: AgentLink, state: Greeting, data: Uint8Array, binary: boolean) {
@@ -88,18 +89,17 @@ export function agentHelloAnswered(edge: EdgeContext, link: AgentLink, n: number
     link.token_id = answer.token_id;
     link.pinned = to;
   }
-  edge.forward.settle(link, n);
+  const request = edge.forward.settle(link, n);
+  if (request !== undefined) knocked(edge, link, answer.refused?.code === 'auth' ? undefined : tokenIn(request.body));
   const { state } = link;
   if (state.kind !== 'greeting' || state.hello === undefined) return;
-  const { id, token, paid } = state.hello;
+  const { id } = state.hello;
   if (answer.refused !== undefined) {
     const { code, message, close } = answer.refused;
     refuseAgent(edge, link, id, code as ErrorCode, message);
     edge.meters.closed.add(1, { code: close ?? closeCodes.auth });
     return link.socket.close(close ?? closeCodes.auth, code);
   }
-  if (paid) edge.addresses.refund(link.address);
-  remember(edge.good_tokens, digest(token));
   if (wasRevoked(edge, answer.tenant_id, answer.token_id)) return closeAgent(edge, link, 'revoked');
   if (edge.draining) return closeAgent(edge, link, 'restarting');
 
@@ -121,3 +121,5 @@ export function agentHelloAnswered(edge: EdgeContext, link: AgentLink, n: number
   });
   for (const data of state.waiting) receive(data);
 }
+
+const tokenIn = (hello: Uint8Array): string => (JSON.parse(Buffer.from(hello).toString()) as { payload: { token: string } }).payload.token;

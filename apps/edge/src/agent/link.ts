@@ -13,7 +13,7 @@ export interface Greeting {
   readonly since: number;
   /** From the upgrade's `Authorization` header. */
   readonly token: string | undefined;
-  hello?: { readonly id: number | string | undefined; readonly token: string; readonly paid: boolean };
+  hello?: { readonly id: number | string | undefined; readonly token: string };
   readonly waiting: Uint8Array[];
   waiting_bytes: number;
 }
