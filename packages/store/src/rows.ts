@@ -109,7 +109,7 @@ export interface TurnRow extends Lane {
   readonly state: 'queued' | 'sent' | 'running' | 'ended';
   readonly outcome: 'completed' | 'failed' | 'cancelled' | 'interrupted' | null;
   readonly attempt: number;
-  /** Of the agent process that accepted it. */
+  /** Of the agent's process that it was sent to last, then of the one that accepted it. */
   readonly boot_id: string | null;
   readonly stop_requested: boolean;
   /** Who sent the message: gets the `read.receipt`. */

@@ -214,16 +214,21 @@ export interface Turns {
    * The lane's first queued chat turn becomes `sent`, if no chat turn of the lane is sent or running and fewer than
    * `max_running` are in the tenant. A queued command becomes `sent` whatever runs, and before any chat turn. Undefined when
    * nothing may start. A turn's first attempt is 1.
+   * @param options.boot_id the agent's process that it is for, when there is one
    */
-  startNext(tenant_id: TenantId, lane: Lane, options: { agent_id: AgentId; max_running: number }): Promise<TurnRow | undefined>;
+  startNext(
+    tenant_id: TenantId,
+    lane: Lane,
+    options: { agent_id: AgentId; max_running: number; boot_id?: string },
+  ): Promise<TurnRow | undefined>;
   /** `running` now. `already`: it was; `ended`: too late. Undefined when it was never sent. */
   accept(
     tenant_id: TenantId,
     turn_id: TurnId,
     accepted: { boot_id: string; at: number },
   ): Promise<'accepted' | 'already' | 'ended' | undefined>;
-  /** Sent but not accepted, to be sent again: attempt + 1. */
-  retry(tenant_id: TenantId, turn_id: TurnId): Promise<TurnRow | undefined>;
+  /** Sent but not accepted, to be sent again, to this process of the agent: attempt + 1. */
+  retry(tenant_id: TenantId, turn_id: TurnId, boot_id: string | null): Promise<TurnRow | undefined>;
   /** Nothing happens when it has ended. */
   requestStop(tenant_id: TenantId, turn_id: TurnId): Promise<void>;
   /** Ends it, also a queued one; undefined when it had ended (someone else won) or never was. */

@@ -85,7 +85,7 @@ export function createTurns(context: () => Context): Turns {
     const max_running = (await directory.tenant(tenant_id))?.quotas.running_turns ?? 0;
     const room = await rooms.of(tenant_id);
     for (;;) {
-      const row = await store.turns.startNext(tenant_id, lane, { agent_id: agent.agent_id, max_running });
+      const row = await store.turns.startNext(tenant_id, lane, { agent_id: agent.agent_id, max_running, boot_id: link.boot_id });
       if (row === undefined) break;
       sent.set(row.turn_id, row);
       if (row.kind === 'chat') break;
@@ -258,7 +258,7 @@ export function createTurns(context: () => Context): Turns {
             ended = true;
             effects.push(await closeTurn(context(), tenant_id, room, state, 'interrupted', { own: false }));
           } else {
-            const rows = await offerAgain(state, { tenant_id, agent_id }, { store, turns });
+            const rows = await offerAgain(state, { tenant_id, agent_id, boot_id: link.boot_id }, { store, turns });
             if (rows === undefined) continue;
             effects.push({ ...becomes(room, { ...state, boot_id: link.boot_id }), agent: [{ agent_id, rows }] });
           }
@@ -295,10 +295,10 @@ export function createTurns(context: () => Context): Turns {
 /** One attempt further, in place of the `turn.start` that may still wait; undefined when the turn was accepted or ended meanwhile. */
 export async function offerAgain(
   state: TurnState,
-  { tenant_id, agent_id }: { tenant_id: TenantId; agent_id: AgentId },
+  { tenant_id, agent_id, boot_id }: { tenant_id: TenantId; agent_id: AgentId; boot_id: string | null },
   { store, turns }: { store: Context['store']; turns: Turns },
 ): Promise<AgentFrameRow[] | undefined> {
-  const again = await store.turns.retry(tenant_id, state.turn_id);
+  const again = await store.turns.retry(tenant_id, state.turn_id, boot_id);
   if (again === undefined) return undefined;
   await store.agentFrames.withdraw(tenant_id, agent_id, state.turn_id);
   return turns.startFrame(again);

@@ -28,13 +28,14 @@ export function turns(subject: Subject): void {
       const { tenant_id, agent_id } = await newTenant(subject());
       const { turn_id } = await queueTurn(subject(), tenant_id);
       expect(await a.turns.accept(tenant_id, turn_id, { boot_id: 'b1', at: 5 })).toBeUndefined();
-      expect(await a.turns.retry(tenant_id, turn_id)).toBeUndefined();
-      expect(await a.turns.startNext(tenant_id, flat, start(agent_id))).toMatchObject({ turn_id, state: 'sent', agent_id, attempt: 1 });
+      expect(await a.turns.retry(tenant_id, turn_id, 'b0')).toBeUndefined();
+      const started = await a.turns.startNext(tenant_id, flat, { ...start(agent_id), boot_id: 'b0' });
+      expect(started).toMatchObject({ turn_id, state: 'sent', agent_id, boot_id: 'b0', attempt: 1 });
       expect(await b.turns.startNext(tenant_id, flat, start(agent_id))).toBeUndefined();
-      expect(await b.turns.retry(tenant_id, turn_id)).toMatchObject({ state: 'sent', attempt: 2 });
+      expect(await b.turns.retry(tenant_id, turn_id, 'b1')).toMatchObject({ state: 'sent', boot_id: 'b1', attempt: 2 });
       expect(await a.turns.accept(tenant_id, turn_id, { boot_id: 'b1', at: 5 })).toBe('accepted');
       expect(await b.turns.accept(tenant_id, turn_id, { boot_id: 'b2', at: 6 })).toBe('already');
-      expect(await a.turns.retry(tenant_id, turn_id)).toBeUndefined();
+      expect(await a.turns.retry(tenant_id, turn_id, 'b3')).toBeUndefined();
       expect(await a.turns.get(tenant_id, turn_id)).toMatchObject({ state: 'running', boot_id: 'b1', accepted_at: 5 });
       await b.turns.requestStop(tenant_id, turn_id);
       expect(await a.turns.open(tenant_id)).toMatchObject([{ turn_id, stop_requested: true }]);

@@ -62,7 +62,7 @@ export function memoryTurns(state: MemoryState): Turns {
       return copy(newTurn(state, tenant, lane, turn));
     },
     get: async (tenant_id, turn_id) => copy(state.tenants.get(tenant_id)?.turns.get(turn_id)),
-    async startNext(tenant_id, lane, { agent_id, max_running }) {
+    async startNext(tenant_id, lane, { agent_id, max_running, boot_id }) {
       const tenant = state.tenants.get(tenant_id);
       const turns = unended(tenant);
       const queued = turns.filter((turn) => sameLane(turn, lane) && turn.state === 'queued');
@@ -75,7 +75,7 @@ export function memoryTurns(state: MemoryState): Turns {
           tenant,
           next.turn_id,
           () => true,
-          () => ({ state: 'sent', agent_id }),
+          () => ({ state: 'sent', agent_id, boot_id: boot_id ?? null }),
         )
       );
     },
@@ -93,12 +93,12 @@ export function memoryTurns(state: MemoryState): Turns {
       );
       return 'accepted';
     },
-    retry: async (tenant_id, turn_id) =>
+    retry: async (tenant_id, turn_id, boot_id) =>
       change(
         state.tenants.get(tenant_id),
         turn_id,
         (turn) => turn.state === 'sent',
-        (turn) => ({ attempt: turn.attempt + 1 }),
+        (turn) => ({ attempt: turn.attempt + 1, boot_id }),
       ),
     async requestStop(tenant_id, turn_id) {
       change(

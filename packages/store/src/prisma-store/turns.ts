@@ -16,7 +16,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (tenant_id, turn_id
 /** The tenant's starts happen one after another, so that their number is exact; messages meanwhile go in. */
 const lock = 'SELECT 1 FROM tenant WHERE tenant_id = $1 FOR NO KEY UPDATE';
 const next = `
-UPDATE turn SET state = 'sent', agent_id = $4 WHERE tenant_id = $1 AND state = 'queued' AND turn_id = (
+UPDATE turn SET state = 'sent', agent_id = $4, boot_id = $6 WHERE tenant_id = $1 AND state = 'queued' AND turn_id = (
   SELECT turn_id FROM turn WHERE ${inLane} AND state = 'queued' AND (kind = 'command' OR (
     NOT EXISTS (SELECT 1 FROM turn WHERE ${inLane} AND kind = 'chat' AND state IN ('sent', 'running'))
     AND (SELECT count(*) FROM turn WHERE tenant_id = $1 AND kind = 'chat' AND state IN ('sent', 'running')) < $5
@@ -25,7 +25,8 @@ UPDATE turn SET state = 'sent', agent_id = $4 WHERE tenant_id = $1 AND state = '
 
 const accept = `
 UPDATE turn SET state = 'running', boot_id = $3, accepted_at = $4 WHERE tenant_id = $1 AND turn_id = $2 AND state = 'sent' RETURNING 1`;
-const retry = `UPDATE turn SET attempt = attempt + 1 WHERE tenant_id = $1 AND turn_id = $2 AND state = 'sent' RETURNING ${all}`;
+const retry = `
+UPDATE turn SET attempt = attempt + 1, boot_id = $3 WHERE tenant_id = $1 AND turn_id = $2 AND state = 'sent' RETURNING ${all}`;
 const requestStop = `UPDATE turn SET stop_requested = true WHERE tenant_id = $1 AND turn_id = $2 AND state <> 'ended'`;
 const end = `
 UPDATE turn SET state = 'ended', outcome = $3, ended_at = $4 WHERE tenant_id = $1 AND turn_id = $2 AND state <> 'ended' RETURNING ${all}`;
@@ -48,11 +49,12 @@ export function prismaTurns({ prisma, sql }: Database): Turns {
       return row;
     },
     get,
-    async startNext(tenant_id, lane, { agent_id, max_running }) {
+    async startNext(tenant_id, lane, { agent_id, max_running, boot_id }) {
       try {
         return await sql.transaction(async (tx) => {
           await tx.rows(lock, [tenant_id]);
-          return maybeRowOf<TurnRow>((await tx.rows(next, [tenant_id, lane.chat_id, threadKey(lane), agent_id, max_running]))[0]);
+          const values = [tenant_id, lane.chat_id, threadKey(lane), agent_id, max_running, boot_id ?? null];
+          return maybeRowOf<TurnRow>((await tx.rows(next, values))[0]);
         });
       } catch (error) {
         // The index saw another chat turn of the lane become active: someone else won.
@@ -65,7 +67,7 @@ export function prismaTurns({ prisma, sql }: Database): Turns {
       const state = (await get(tenant_id, turn_id))?.state;
       return state === 'ended' ? 'ended' : state === 'running' ? 'already' : undefined;
     },
-    retry: (tenant_id, turn_id) => one(retry, [tenant_id, turn_id]),
+    retry: (tenant_id, turn_id, boot_id) => one(retry, [tenant_id, turn_id, boot_id]),
     async requestStop(tenant_id, turn_id) {
       await sql.rows(requestStop, [tenant_id, turn_id]);
     },
