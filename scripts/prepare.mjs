@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { step } from './step.mjs';
+import { endWithNpm, step } from './step.mjs';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 const inRoot = (...path) => join(root, ...path);
@@ -21,6 +21,7 @@ const readJson = (path) => {
  * but what only tests need), and whether the browser client is wanted too
  */
 export async function prepare({ code, page }) {
+  endWithNpm();
   await install();
   checkNode();
   await generate();
@@ -61,9 +62,7 @@ function checkNode() {
   const { platform, arch, versions } = process;
   const file = `uws_${platform}_${arch}_${versions.modules}.node`;
   if (existsSync(inRoot('node_modules', 'uWebSockets.js', file))) return;
-  throw new Error(
-    `the WebSocket server has no build for Node ${versions.node} on ${platform}-${arch} (${file}): use Node 20, 22 or 24 on Linux, macOS or Windows`,
-  );
+  throw new Error(`the WebSocket server has no build for Node ${versions.node} on ${platform}-${arch} (${file}): use Node 20, 22 or 24`);
 }
 
 const common = ['package-lock.json', 'tsconfig.base.json'];

@@ -4,6 +4,21 @@ import { spawn } from 'node:child_process';
 export const say = (line) => console.log(line);
 
 /**
+ * A npm that is killed says nothing to what it runs. So when it is our parent, we look whether it still is.
+ * (Asked to stop, it passes that on: package.json says `exec`, or a shell would stand between and die alone.)
+ */
+export function endWithNpm() {
+  if (process.env.npm_lifecycle_event === undefined) return;
+  const parent = process.ppid;
+  const looking = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(looking);
+    process.kill(process.pid, 'SIGTERM');
+  }, 500);
+  looking.unref();
+}
+
+/**
  * Run a program to its end. Shows `title`, how long it takes, and its output only when it fails.
  * Ctrl-C and SIGTERM end it, and then us.
  * @param {string} title
