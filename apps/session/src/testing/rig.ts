@@ -1,4 +1,4 @@
-import { memoryHub } from '@iris/bus';
+import { type MemoryBus, memoryHub } from '@iris/bus';
 import { memoryJobs } from '@iris/jobs';
 import { memoryOutbox } from '@iris/outbox';
 import { type AgentId, makeToken, type SessionId, type TenantId, type TokenId } from '@iris/protocol';
@@ -46,7 +46,7 @@ export async function rig({ config = {}, log = silentLog, store: through = (stor
   await token('device', deviceToken);
   await token('agent', agentToken);
 
-  const sessions: { session: Session; die(): void }[] = [];
+  const sessions: { session: Session; bus: MemoryBus; die(): void }[] = [];
   const start = async (name: string) => {
     const session_id = name as SessionId;
     const bus = hub.connect(name);
@@ -72,7 +72,7 @@ export async function rig({ config = {}, log = silentLog, store: through = (stor
       bus.setConnected(false);
       void own.close();
     };
-    sessions.push({ session, die });
+    sessions.push({ session, bus, die });
     return session;
   };
   await start('s1');
@@ -87,6 +87,7 @@ export async function rig({ config = {}, log = silentLog, store: through = (stor
     edge,
     start,
     session: sessions[0]!.session,
+    sessionBus: (index: number) => sessions[index]!.bus,
     kill: (index: number) => sessions[index]?.die(),
     /** Every durable frame that can be read, by cursor. */
     async log() {
