@@ -5,7 +5,7 @@ import type { AgentId, InstallId, MessageId, PickerId, TenantId, TurnId } from '
  * Ids that a retry makes again: a hash of what makes the thing the same thing. 128 bits, so that none can be guessed from another or
  * meet another by chance.
  */
-const hashed = (...parts: readonly string[]): string => createHash('sha256').update(parts.join('\n')).digest('base64url').slice(0, 22);
+const hashed = (...parts: readonly string[]): string => createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 22);
 
 /** The message of a request, by the request's idempotency key. */
 export const messageIdOf = (tenant_id: TenantId, key: string): MessageId => `m_${hashed(tenant_id, 'message', key)}` as MessageId;
