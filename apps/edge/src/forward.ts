@@ -150,6 +150,8 @@ export function forward(deps: ForwardDeps): Forward {
     });
   };
   /** Send what waits, as far as it may go now. */
+  /** A hello of someone who has left must not be asked again: late, it would take the device or the agent from where it is now. */
+  const inVain = (caller: Caller, request: InFlight) => caller.leaving && request.type === 'hello';
   const place = (caller: Caller) => {
     if (caller.unsent === 0) return;
     const best = caller.pinned ?? owner(caller.tenant_id);
@@ -162,7 +164,7 @@ export function forward(deps: ForwardDeps): Forward {
     if (caller.pinned !== undefined) return deps.displaced(caller);
     let again = 0;
     for (const request of caller.in_flight!.values()) {
-      if (request.sent < 0) continue;
+      if (request.sent < 0 || inVain(caller, request)) continue;
       request.sent = -1;
       caller.unsent++;
       again++;
@@ -244,7 +246,10 @@ export function forward(deps: ForwardDeps): Forward {
     leave(caller) {
       if (caller.leaving) return;
       caller.leaving = true;
-      if (caller.in_flight === undefined || caller.in_flight.size === 0) sayGone(caller);
+      for (const request of [...(caller.in_flight?.values() ?? [])]) if (request.sent < 0 && inVain(caller, request)) remove(caller, request);
+      if ((caller.in_flight?.size ?? 0) > 0) return;
+      active.delete(caller);
+      sayGone(caller);
     },
     settle(caller, n) {
       const request = caller.in_flight?.get(n);
@@ -287,7 +292,7 @@ export function forward(deps: ForwardDeps): Forward {
         else if (time.tick - oldest >= resendTicks) {
           let again = 0;
           for (const request of caller.in_flight!.values())
-            if (request.sent >= 0 && time.tick - request.sent >= resendTicks) {
+            if (request.sent >= 0 && time.tick - request.sent >= resendTicks && !inVain(caller, request)) {
               send(caller, request, caller.instance!);
               again++;
             }

@@ -9,6 +9,7 @@ import { deviceHandler } from './handlers/index.js';
 import { createLine, type Line, type Outcome, type Request } from './line.js';
 import type { Outgoing } from './outgoing.js';
 import { type Patience, Unavailable } from './patience.js';
+import { stallWatch } from './stall.js';
 
 export interface Serve {
   /** One bus message of an edge. The answer says that it is here. */
@@ -129,6 +130,7 @@ export function createServe(deps: {
         .gone({ tenant_id, agent_id, epoch, connection_id })
         .catch((error: unknown) => log.warn('session.gone_failed', { error }));
   };
+  const stall = stallWatch(clock);
   const sweep = clock.every(config.idle_ms, () => {
     for (const [connection_id, { line, usedAt }] of lines)
       if (line.idle && usedAt < clock.now() - config.idle_ms) lines.delete(connection_id);
@@ -136,8 +138,9 @@ export function createServe(deps: {
 
   return {
     accept(data) {
+      const stale = stall.doubtful();
       // Bodies are views: one copy for the whole message, since the bus may use its bytes again.
-      for (const record of unpack<ToSession>(data.slice())) take(record);
+      for (const record of unpack<ToSession>(data.slice())) if (!stale || record.kind !== 'request') take(record);
       return accepted;
     },
     get idle() {
@@ -146,7 +149,10 @@ export function createServe(deps: {
     get size() {
       return lines.size;
     },
-    stop: () => sweep.cancel(),
+    stop() {
+      sweep.cancel();
+      stall.end();
+    },
   };
 }
 
