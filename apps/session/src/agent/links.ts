@@ -67,6 +67,8 @@ export const linkText = (frame: Record<string, unknown>, seq?: number): string =
 export interface Links {
   /** The agent's link, looked up when it is not known here; undefined when there is no such agent. */
   of(tenant_id: TenantId, agent_id: AgentId): Promise<AgentLink | undefined>;
+  /** The same, as the store has it now: what is decided for a turn's life must not rest on what an instance remembers from before it stood still. */
+  current(tenant_id: TenantId, agent_id: AgentId): Promise<AgentLink | undefined>;
   /** Whether `epoch` is the agent's newest; an older link is closed. */
   admit(record: {
     tenant_id: TenantId;
@@ -133,9 +135,9 @@ export function createLinks(deps: { store: Store; directory: Directory; outgoing
     entries.set(keyOf(link.tenant_id, link.agent_id), entry);
     return entry;
   };
-  const look = async (tenant_id: TenantId, agent_id: AgentId): Promise<Entry | undefined> => {
+  const look = async (tenant_id: TenantId, agent_id: AgentId, anew = false): Promise<Entry | undefined> => {
     const known = entries.get(keyOf(tenant_id, agent_id));
-    if (known !== undefined && !known.stale) return known;
+    if (known !== undefined && !known.stale && !anew) return known;
     const row = await store.agents.get(tenant_id, agent_id);
     if (row === undefined) return undefined;
     const now = entries.get(keyOf(tenant_id, agent_id));
@@ -144,6 +146,7 @@ export function createLinks(deps: { store: Store; directory: Directory; outgoing
       (now.link.epoch > row.epoch || (now.link.epoch === row.epoch && now.link.connection_id === row.link_connection_id))
     ) {
       now.stale = false;
+      now.link.seen_at = Math.max(now.link.seen_at, row.link_seen_at ?? 0);
       return now;
     }
     return put(linkOf(row));
@@ -217,6 +220,10 @@ export function createLinks(deps: { store: Store; directory: Directory; outgoing
   const links: Links = {
     async of(tenant_id, agent_id) {
       return (await look(tenant_id, agent_id))?.link;
+    },
+    async current(tenant_id, agent_id) {
+      const entry = await look(tenant_id, agent_id, true);
+      return entry?.link;
     },
     async admit({ tenant_id, agent_id, epoch, edge_id, connection_id }) {
       let entry = await look(tenant_id, agent_id);

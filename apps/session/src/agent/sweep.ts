@@ -53,7 +53,7 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
       }
       if (!state.accepted || now - since < config.settle_ms) continue;
       const silent = async (): Promise<boolean> => {
-        const link = await links.of(tenant_id, state.agent_id);
+        const link = await links.current(tenant_id, state.agent_id);
         return link === undefined || clock.now() - link.seen_at >= config.grace_ms;
       };
       if (await silent()) await turns.end(tenant_id, state.turn_id, 'interrupted', async ({ ended }) => !ended && (await silent()));
