@@ -246,7 +246,8 @@ export function forward(deps: ForwardDeps): Forward {
     leave(caller) {
       if (caller.leaving) return;
       caller.leaving = true;
-      for (const request of [...(caller.in_flight?.values() ?? [])]) if (request.sent < 0 && inVain(caller, request)) remove(caller, request);
+      for (const request of [...(caller.in_flight?.values() ?? [])])
+        if (request.sent < 0 && inVain(caller, request)) remove(caller, request);
       if ((caller.in_flight?.size ?? 0) > 0) return;
       active.delete(caller);
       sayGone(caller);
