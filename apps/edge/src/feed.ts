@@ -2,6 +2,7 @@ import type { HelloAnswer, ToEdge } from '@iris/bus';
 import type { Cursor, RequestId, TenantId } from '@iris/protocol';
 import type { DeviceConnection } from './connection.js';
 import type { EdgeContext } from './context.js';
+import type { GoneLane } from './gone-lanes.js';
 
 export type Durable = Extract<ToEdge, { kind: 'durable' }>;
 export type Ephemeral = Extract<ToEdge, { kind: 'ephemeral' }>;
@@ -36,6 +37,8 @@ export interface Feed {
   /** The newest `rev` given out per key, and messages that have ended: what comes late must not be shown. Both bounded. */
   readonly revs: Map<string, number>;
   readonly ended: Set<string>;
+  /** Lanes that went a moment ago. */
+  readonly gone: GoneLane[];
   /** Requests answered by durable frames that have not got to their connection yet. */
   readonly awaited: Map<Cursor, { readonly connection: DeviceConnection; readonly id: RequestId }[]>;
   /** Bytes handed to the groups since the sockets' buffers were looked at. */
@@ -70,6 +73,7 @@ export function openFeed(edge: EdgeContext, tenant_id: TenantId, head: Cursor, r
     ahead: undefined,
     revs: new Map(),
     ended: new Set(),
+    gone: [],
     awaited: new Map(),
     handed: 0,
     ping_at: 0,

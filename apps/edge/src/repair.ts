@@ -4,13 +4,17 @@ import { wakeBehind } from './catch-up.js';
 import type { EdgeContext } from './context.js';
 import { giveEphemeral, handOut, reconnectLive } from './fan-out.js';
 import { type Durable, type Ephemeral, type Feed, seek } from './feed.js';
+import { endLanes, isOfGone } from './gone-lanes.js';
 import { lostBefore } from './pages.js';
 import { tick_ms, toTicks } from './ticks.js';
+
+const deletedIn = (body: Uint8Array): readonly string[] =>
+  (JSON.parse(Buffer.from(body).toString()) as { payload: { message_ids: readonly string[] } }).payload.message_ids;
 
 const revsMax = 2048;
 const endedMax = 1024;
 /** Frames after which nothing live about what they name is shown. */
-const endings: ReadonlySet<string> = new Set(['message', 'message.stop', 'message.deleted', 'tool.end', 'agent.idle']);
+const endings: ReadonlySet<string> = new Set(['message', 'message.stop', 'tool.end', 'agent.idle']);
 const aheadMax = 256;
 /** A gap that the outbox cannot close for so long is a loss: the devices come back and ask. */
 const hopeless_ms = 2_000;
@@ -24,7 +28,7 @@ export function durable(edge: EdgeContext, feed: Feed, frame: Durable) {
 }
 
 export function ephemeral(edge: EdgeContext, feed: Feed, frame: Ephemeral) {
-  if (isStale(feed, frame)) return;
+  if (isStale(edge, feed, frame)) return;
   if (frame.after <= feed.last && feed.repair === undefined) return show(edge, feed, frame);
   feed.ahead ??= new Map();
   // What has no key replaces nothing: it waits under a name of its own.
@@ -135,14 +139,13 @@ function finish(edge: EdgeContext, feed: Feed): void {
   feed.ahead = undefined;
   if (ahead === undefined) return;
   // One that is still ahead was made after frames that are not in the outbox: its newer ones will come.
-  for (const frame of ahead.values()) if (frame.after <= feed.last && !isStale(feed, frame)) show(edge, feed, frame);
+  for (const frame of ahead.values()) if (frame.after <= feed.last && !isStale(edge, feed, frame)) show(edge, feed, frame);
 }
 
 function pass(edge: EdgeContext, feed: Feed, frame: Durable): void {
-  if (endings.has(frame.type) && frame.message_id !== undefined) {
-    feed.ended.add(frame.message_id);
-    if (feed.ended.size > endedMax) feed.ended.delete(feed.ended.values().next().value!);
-  }
+  if (endings.has(frame.type) && frame.message_id !== undefined) end(feed, frame.message_id);
+  else if (frame.type === 'message.deleted') for (const id of deletedIn(frame.body)) end(feed, id);
+  else if (frame.type === 'channel.deleted') endLanes(edge, feed, frame.body);
   feed.last = frame.cursor;
   handOut(edge, feed, frame);
 }
@@ -155,8 +158,15 @@ function late(edge: EdgeContext, { origin, body, except_device_id }: Durable): v
   answerLate(edge, connection, origin.n, body);
 }
 
-const isStale = (feed: Feed, { key, rev, message_id }: Ephemeral): boolean =>
-  (message_id !== undefined && feed.ended.has(message_id)) || (key !== '' && rev <= (feed.revs.get(key) ?? -1));
+function end({ ended }: Feed, name: string): void {
+  ended.add(name);
+  if (ended.size > endedMax) ended.delete(ended.values().next().value!);
+}
+
+const isStale = (edge: EdgeContext, feed: Feed, { key, rev, message_id, body }: Ephemeral): boolean =>
+  (message_id !== undefined && feed.ended.has(message_id)) ||
+  (key !== '' && rev <= (feed.revs.get(key) ?? -1)) ||
+  isOfGone(edge, feed, body);
 
 function show(edge: EdgeContext, feed: Feed, frame: Ephemeral): void {
   if (frame.key !== '') {

@@ -78,4 +78,3 @@ export async function rig(set: Partial<EdgeConfig> = {}, log: Log = silentLog) {
     types: (socket: FakeSocket, from = 0): string[] => socket.heard.slice(from).map((frame) => frame.type),
   };
 }
-export type Rig = Awaited<ReturnType<typeof rig>>;
