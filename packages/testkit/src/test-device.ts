@@ -56,6 +56,8 @@ export interface TestDeviceOptions {
 /** A device that speaks the protocol's verbs, keeps everything it hears, and misbehaves on request. */
 export interface TestDevice {
   readonly device_id: string;
+  readonly token: string;
+  readonly caps: Readonly<Record<string, unknown>>;
   readonly received: Recording<Received>;
   readonly asked: readonly Asked[];
   readonly connections: readonly Connection[];
@@ -177,6 +179,8 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
 
   const self: TestDevice = {
     device_id: options.device_id,
+    token: options.token,
+    caps: options.caps ?? {},
     received,
     asked,
     connections,

@@ -50,13 +50,26 @@ function stable(value: unknown): string {
 export const isFinal = (frame: AnyFrame): boolean => frame.type === 'message' || frame.type === 'message.stop';
 
 /** The log as given, or as the devices that were shown cursors saw it. */
-export function logOf({ log, devices }: Evidence): readonly Logged[] {
-  if (log) return log;
+export function logOf(evidence: Evidence): readonly Logged[] {
+  const { log, devices } = evidence;
+  if (log) return evidence.lossy ? withoutUnseen(log, devices) : log;
   const seen = new Map<number, Logged>();
   for (const device of devices)
     for (const { frame } of device.received.all)
       if (frame.cursor !== undefined && !seen.has(frame.cursor)) seen.set(frame.cursor, { cursor: frame.cursor, frame });
   return [...seen.values()].sort((a, b) => a.cursor - b.cursor);
+}
+
+/**
+ * What was appended, seen by nobody, lost with the outbox, and appended again by whoever found it owed, stands at its second place only:
+ * no one can tell that there was another.
+ */
+function withoutUnseen(log: readonly Logged[], devices: Evidence['devices']): readonly Logged[] {
+  const seen = new Set(devices.flatMap(({ received }) => received.all.flatMap(({ frame }) => frame.cursor ?? [])));
+  const last = new Map(log.map(({ cursor, frame }) => [bodyOf(frame), cursor]));
+  return log.filter(
+    ({ cursor, frame }) => frame.payload.message_id === undefined || seen.has(cursor) || last.get(bodyOf(frame)) === cursor,
+  );
 }
 
 /** Message ids that were deleted, by the log. */
