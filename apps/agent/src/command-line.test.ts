@@ -26,6 +26,25 @@ test('flags go before the environment', () => {
   });
 });
 
+test('openai: where it is, its key, and where it may be', () => {
+  const line = '--gateway wss://g --token t --openai https://api.example/v1 --model m --context 8000 --no-private';
+  expect(run(`${line} --allow-host api.example *.example.org --allow-address 10.0.0.0/8`, { IRIS_AGENT_KEY: 'k' })).toMatchObject({
+    kind: 'run',
+    backend: 'openai',
+    url: 'https://api.example/v1',
+    config: {
+      agent_key: 'k',
+      agent_model: 'm',
+      context_tokens: 8_000,
+      private_addresses: false,
+      allow_hosts: ['api.example', '*.example.org'],
+      allow_addresses: ['10.0.0.0/8'],
+      history_chars: 48_000,
+    },
+  });
+  expect(run('--gateway wss://g --token t --openai http://localhost:11434/v1')).toMatchObject({ config: { private_addresses: true } });
+});
+
 test('the token may come from a file', () => {
   const dir = mkdtempSync(join(tmpdir(), 'iris-agent-'));
   writeFileSync(join(dir, 'token'), 'from-file\n');
@@ -37,8 +56,9 @@ test('the token may come from a file', () => {
 
 test.each([
   ['--gateway wss://g --token t', 'no backend given'],
-  ['--gateway wss://g --token t --openai http://localhost:11434/v1', '--openai is not available yet; --demo is'],
-  ['--gateway wss://g --token t --hermes http://localhost:1', '--hermes is not available yet; --demo is'],
+  ['--gateway wss://g --token t --openai localhost:11434/v1', 'an address that begins with http:// or https://'],
+  ['--gateway wss://g --token t --demo --openai http://localhost:1', '--demo and --openai: one of them'],
+  ['--gateway wss://g --token t --openai http://localhost:1 --context many', 'context_tokens'],
   ['--demo --token t', 'gateway_url: missing (IRIS_GATEWAY_URL)'],
   ['--demo --gateway wss://g', 'agent_token: missing (IRIS_AGENT_TOKEN)'],
   ['--demo --gateway http://g --token t', 'gateway_url'],
@@ -49,9 +69,9 @@ test.each([
   expect(run(line)).toEqual({ kind: 'exit', code: 2, text: expect.stringContaining(why) });
 });
 
-test('--help names what there is and what is not there yet', () => {
+test('--help names what there is', () => {
   const help = run('--help');
   expect(help).toMatchObject({ kind: 'exit', code: 0 });
-  for (const part of ['--gateway', '--token', '--demo', '--openai', '--hermes', 'not available yet', '--spool', 'IRIS_AGENT_TOKEN'])
+  for (const part of ['--gateway', '--token', '--demo', '--openai', '--hermes', '--key', '--no-private', '--spool', 'IRIS_AGENT_TOKEN'])
     expect(help).toMatchObject({ text: expect.stringContaining(part) });
 });

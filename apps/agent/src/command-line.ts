@@ -1,11 +1,11 @@
 import { type ConfigSource, loadConfig } from '@iris/runtime';
 import { Command, CommanderError, Option } from 'commander';
 import { AgentConfig } from './config.js';
-import type { BackendName } from './start-agent.js';
+import { type BackendName, backends } from './start-agent.js';
 
 /** What a command line asks for: a run, or a text and an exit code. */
 export type Asked =
-  | { readonly kind: 'run'; readonly backend: BackendName; readonly config: Readonly<AgentConfig> }
+  | { readonly kind: 'run'; readonly backend: BackendName; readonly url?: string; readonly config: Readonly<AgentConfig> }
   | { readonly kind: 'exit'; readonly code: number; readonly text: string };
 
 interface Flags {
@@ -18,6 +18,14 @@ interface Flags {
   readonly demo?: true;
   readonly openai?: string;
   readonly hermes?: string;
+  readonly key?: string;
+  readonly model?: string;
+  readonly system?: string;
+  readonly context?: string;
+  /** Only `false` is ever given: by `--no-private`. */
+  readonly private: boolean;
+  readonly allowHost?: readonly string[];
+  readonly allowAddress?: readonly string[];
 }
 
 /** Flags go before the environment. Never throws. @param argv without the program's name */
@@ -29,8 +37,15 @@ export function commandLine(argv: readonly string[], env: NonNullable<ConfigSour
     .option('--gateway <url>', 'wss://<gateway>/agent (or IRIS_GATEWAY_URL)')
     .option('--token <token>', "the agent's token (or IRIS_AGENT_TOKEN, IRIS_AGENT_TOKEN_FILE: not seen by others on the machine)")
     .option('--demo', 'a scripted agent that needs no model and shows everything the gateway can carry')
-    .option('--openai <url>', 'any OpenAI-compatible endpoint (not available yet)')
+    .option('--openai <url>', 'any OpenAI-compatible endpoint: http://localhost:11434/v1')
     .option('--hermes <url>', "a Hermes agent's API server (not available yet)")
+    .option('--key <key>', "the endpoint's key (or IRIS_AGENT_KEY, IRIS_AGENT_KEY_FILE: not seen by others on the machine)")
+    .option('--model <model>', 'the model; default: the first that the endpoint names')
+    .option('--system <text>', 'what the model is told before everything else')
+    .option('--context <tokens>', 'tokens that the model holds; default: what the endpoint says')
+    .option('--no-private', 'the endpoint may not be on this machine or in a private network')
+    .option('--allow-host <host...>', 'the endpoint, and what it redirects to, must be on one of these (*.example.com: all below it)')
+    .option('--allow-address <range...>', 'private addresses that are allowed even so (10.1.0.0/16)')
     .option('--spool <dir>', 'a folder of its own: what was said survives a restart (or IRIS_SPOOL_DIR)')
     .option('--name <name>', "what the gateway calls it; default: the backend's name")
     .option('--pace <ms>', 'milliseconds between two chunks of a demo answer (30)')
@@ -51,8 +66,14 @@ export function commandLine(argv: readonly string[], env: NonNullable<ConfigSour
     return error.exitCode === 0 ? { kind: 'exit', code: 0, text } : fail(error.message.replace(/^error: /, ''));
   }
   const flags = command.opts<Flags>();
-  for (const name of ['openai', 'hermes'] as const) if (flags[name] !== undefined) return fail(`--${name} is not available yet; --demo is`);
-  if (!flags.demo) return fail('no backend given: --demo');
+  const wanted = (['demo', 'openai', 'hermes'] as const).filter((name) => flags[name] !== undefined);
+  const [name, second] = wanted;
+  if (name === undefined) return fail(`no backend given: ${backends.map((one) => `--${one}`).join(' or ')}`);
+  if (second !== undefined) return fail(`--${name} and --${second}: one of them, please`);
+  const backend = backends.find((one) => one === name);
+  if (backend === undefined) return fail(`--${name} is not available yet; ${backends.map((one) => `--${one}`).join(' and ')} are`);
+  const url = flags[name] === true ? undefined : flags[name];
+  if (url !== undefined && !/^https?:\/\/./.test(url)) return fail(`--${name} ${url}: an address that begins with http:// or https://`);
   const set = new Map<string, string>();
   for (const [name, value] of [
     ['gateway_url', flags.gateway],
@@ -61,10 +82,17 @@ export function commandLine(argv: readonly string[], env: NonNullable<ConfigSour
     ['spool_dir', flags.spool],
     ['pace_ms', flags.pace],
     ['log_level', flags.logLevel],
+    ['agent_key', flags.key],
+    ['agent_model', flags.model],
+    ['system_prompt', flags.system],
+    ['context_tokens', flags.context],
+    ['private_addresses', flags.private ? undefined : 'false'],
+    ['allow_hosts', flags.allowHost?.join(',')],
+    ['allow_addresses', flags.allowAddress?.join(',')],
   ] as const)
     if (value !== undefined) set.set(name, value);
   try {
-    return { kind: 'run', backend: 'demo', config: loadConfig(AgentConfig, { env, set }) };
+    return { kind: 'run', backend, ...(url === undefined ? {} : { url }), config: loadConfig(AgentConfig, { env, set }) };
   } catch (error) {
     return fail((error as Error).message);
   }

@@ -14,7 +14,7 @@ if (asked.kind === 'exit') {
   (asked.code === 0 ? process.stdout : process.stderr).write(asked.text);
   process.exitCode = asked.code;
 } else {
-  const { backend, config } = asked;
+  const { backend, config, url } = asked;
   const clock = systemClock;
   const log = pinoLog({ level: config.log_level, clock, fields: { part: 'agent' } });
   await runProcess({ log, clock, stop_ms: config.stop_ms }, async (life) => {
@@ -26,6 +26,9 @@ if (asked.kind === 'exit') {
           token: config.agent_token,
           backend,
           pace_ms: config.pace_ms,
+          model: config,
+          ...(url === undefined ? {} : { url }),
+          ...(config.agent_key === undefined ? {} : { key: config.agent_key }),
           log,
           clock,
           ...(config.agent_name === undefined ? {} : { name: config.agent_name }),

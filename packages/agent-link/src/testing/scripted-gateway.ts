@@ -44,7 +44,15 @@ export interface ScriptedGateway {
   readonly unacked: number;
   startTurn(
     text: string,
-    more?: { turn_id?: string; chat_id?: string; thread_id?: string; kind?: 'chat' | 'command'; auto?: boolean; attempt?: number },
+    more?: {
+      turn_id?: string;
+      chat_id?: string;
+      thread_id?: string;
+      kind?: 'chat' | 'command';
+      auto?: boolean;
+      attempt?: number;
+      media?: readonly object[];
+    },
   ): string;
   /** A durable frame. */
   tell(frame: Body & { turn_id?: string; id?: string; chat_id?: string; thread_id?: string }): number;
@@ -254,7 +262,7 @@ export function scriptedGateway(options: ScriptedGatewayOptions): ScriptedGatewa
     },
     startTurn(
       text,
-      { turn_id = `tn_${++turnCount}`, chat_id = 'android:default', thread_id, kind = 'chat', auto = false, attempt = 1 } = {},
+      { turn_id = `tn_${++turnCount}`, chat_id = 'android:default', thread_id, kind = 'chat', auto = false, attempt = 1, media } = {},
     ) {
       book.sent(turn_id, chat_id, thread_id ?? null);
       gateway.tell({
@@ -263,7 +271,7 @@ export function scriptedGateway(options: ScriptedGatewayOptions): ScriptedGatewa
         chat_id,
         ...(thread_id === undefined ? {} : { thread_id }),
         payload: {
-          message: { message_id: `u_${turn_id}`, text, ts: options.clock.now() },
+          message: { message_id: `u_${turn_id}`, text, ts: options.clock.now(), ...(media === undefined ? {} : { media }) },
           kind,
           channel: { name: 'Default', kind: thread_id === undefined ? 'default' : 'thread', auto },
           attempt,

@@ -1,7 +1,7 @@
 import type { Turn } from '@iris/agent-link';
+import { titleOf } from '../../title.js';
 import type { DemoLane } from './lanes.js';
 import { type Stage, words } from './stage.js';
-import { titleOf } from './title.js';
 
 const greeting = /^\s*(hi|hello|hey|hallo|moin|servus|hola|salut|bonjour|good (morning|evening|day))\b/i;
 
