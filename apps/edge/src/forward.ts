@@ -1,6 +1,7 @@
-import { type Bus, NoResponders, ownerOf, packBatches, type SessionWatch, subjects, type ToSession, watchSessions } from '@iris/bus';
+import { type Bus, ownerOf, type SessionWatch, watchSessions } from '@iris/bus';
 import type { AgentId, DeviceId, EdgeId, RequestId, SessionId, TenantId } from '@iris/protocol';
 import type { Clock, Counter, Log } from '@iris/runtime';
+import { batches } from './batches.js';
 import type { EdgeConfig } from './config.js';
 import type { Caller } from './connection.js';
 import { toTicks } from './ticks.js';
@@ -85,7 +86,6 @@ export function forward(deps: ForwardDeps): Forward {
   const goodbyeTicks = toTicks(goodbye_ms);
   const active = new Set<Caller>();
   const owners = new Map<TenantId, SessionId>();
-  let batches = new Map<SessionId, ToSession[]>();
   let size = 0;
   /** Of all connections: so it rises for each. */
   let updates = 0;
@@ -98,30 +98,12 @@ export function forward(deps: ForwardDeps): Forward {
     return found;
   };
 
-  const put = (session_id: SessionId, record: ToSession) => {
-    if (batches.size === 0) clock.soon(flush);
-    const batch = batches.get(session_id);
-    if (batch) batch.push(record);
-    else batches.set(session_id, [record]);
-  };
-  const flush = () => {
-    const full = batches;
-    batches = new Map();
-    for (const [session_id, records] of full) {
-      for (const data of packBatches(records)) {
-        bus.request(subjects.session(session_id), data, { timeout_ms: config.accept_ms }).catch((error: unknown) => {
-          if (error instanceof NoResponders) gone(session_id);
-          else log.debug('edge.not_accepted', { session_id, error });
-        });
-      }
-    }
-  };
-
   /** Nobody serves its subject: everything it had is asked elsewhere at once. */
   const gone = (session_id: SessionId) => {
     watch.suspect(session_id);
     for (const caller of active) if (caller.instance === session_id) move(caller, 'no_responders');
   };
+  const put = batches({ bus, clock, log, accept_ms: config.accept_ms, gone });
   const stopWatching = watch.onChange((live) => {
     owners.clear();
     if (live.size > 0) for (const caller of active) place(caller);

@@ -1,7 +1,7 @@
 import uws, { type TemplatedApp, type us_listen_socket, type WebSocket } from 'uWebSockets.js';
-import { BlockList, isIP, isIPv4 } from 'node:net';
 import { limits } from '@iris/protocol';
 import { type Clock, systemClock } from '@iris/runtime';
+import { clientAddress, networks, originAllowed } from './peer.js';
 import type { Opening, Socket, SocketEvents, SocketGroups } from './socket.js';
 
 export interface UwsServerOptions {
@@ -258,39 +258,3 @@ function listen(app: TemplatedApp, host: string, port: number): Promise<us_liste
   });
 }
 const exclusivePort = 1;
-
-function originAllowed(origin: string, host: string, origins: readonly string[] | 'same-host'): boolean {
-  if (origins !== 'same-host') return origins.includes(origin);
-  try {
-    const from = new URL(origin);
-    // Read the same way, so that a port that goes without saying may be said on one side.
-    return from.host !== '' && from.host === new URL(`${from.protocol}//${host}`).host;
-  } catch {
-    return false;
-  }
-}
-
-function networks(list: readonly string[]): BlockList {
-  const found = new BlockList();
-  for (const one of list) {
-    const [address = '', bits] = one.split('/');
-    const family = isIPv4(address) ? 'ipv4' : 'ipv6';
-    if (isIP(address) === 0) throw new Error(`trusted_proxies: ${one} is no address`);
-    if (bits === undefined) found.addAddress(address, family);
-    else found.addSubnet(address, Number(bits), family);
-  }
-  return found;
-}
-
-/** The nearest address that is not one of our proxies: what is further out, anyone can write. */
-function clientAddress(peer: string, forwarded: string, proxies: BlockList): string {
-  const trusted = (address: string) => isIP(address) !== 0 && proxies.check(address, isIPv4(address) ? 'ipv4' : 'ipv6');
-  const hops = forwarded === '' ? [] : forwarded.split(',').map((one) => one.trim());
-  let address = peer;
-  while (trusted(address) && hops.length > 0) {
-    const next = hops.pop()!;
-    if (isIP(next) === 0) break;
-    address = next;
-  }
-  return address;
-}
