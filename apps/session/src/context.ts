@@ -21,6 +21,7 @@ import type { SessionConfig } from './config.js';
 import type { Directory } from './directory.js';
 import type { Effects, Emitter, Origin } from './emission.js';
 import type { Presence } from './presence.js';
+import type { Reads } from './reads.js';
 
 /** What handlers work with. */
 export interface Context {
@@ -34,6 +35,7 @@ export interface Context {
   readonly rooms: Rooms;
   readonly links: Links;
   readonly turns: Turns;
+  readonly reads: Reads;
 }
 
 /** What answers a request. `frame`: this one. `placed`: the durable frame at this cursor. `body`: bytes for the edge itself. */

@@ -18,6 +18,7 @@ import { createEmitter } from './emit.js';
 import { createOutgoing } from './outgoing.js';
 import { createPatience } from './patience.js';
 import { createPresence } from './presence.js';
+import { createReads } from './reads.js';
 import { createServe } from './serve.js';
 
 export interface SessionDeps {
@@ -130,6 +131,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     rooms,
     links,
     turns: createTurns(() => context),
+    reads: createReads(() => context),
   };
   const sweep = startSweep({ context, session_id, watch, busConnected: () => bus.connected });
   const serve = createServe({

@@ -30,17 +30,18 @@ export function durableFrame(
 ): DurableFrame {
   const down = rowOf(frame.type)?.down;
   if (down?.class !== 'durable') throw new TypeError(`${frame.type} is not durable`);
-  const payload = frame.payload as { message_id?: string; picker_id?: string; role?: string };
+  const payload = frame.payload as { message_id?: string; picker_id?: string; device_id?: string; role?: string };
   const lane = frame.chat_id === undefined ? undefined : laneKey({ chat_id: frame.chat_id, thread_id: frame.thread_id ?? null });
   const message_ids =
     options.ends !== undefined ? [options.ends] : ofMessage.has(frame.type) && payload.message_id !== undefined ? [payload.message_id] : [];
-  const supersedes = supersededBy(down.key, lane, payload.picker_id);
+  const supersedes = supersededBy(down.key, lane, payload);
   return {
     body: encode(frame),
     type: frame.type,
     key: options.key,
     ...(message_ids.length > 0 ? { message_ids } : {}),
-    ...(lane === undefined ? {} : { lane }),
+    // That a lane is gone is all that stays of it.
+    ...(lane === undefined || frame.type === 'channel.deleted' ? {} : { lane }),
     ...(supersedes === undefined ? {} : { supersedes }),
     ...(options.except_device_id === undefined ? {} : { except_device_id: options.except_device_id }),
     push: down.push === 'always' || (down.push === 'final' && pushedRoles.has(options.role ?? payload.role ?? '')),
@@ -49,10 +50,14 @@ export function durableFrame(
 
 const pushedRoles: ReadonlySet<string> = new Set(['assistant', 'cron']);
 
-function supersededBy(key: string | undefined, lane: string | undefined, picker_id: string | undefined): string | undefined {
+function supersededBy(
+  key: string | undefined,
+  lane: string | undefined,
+  { picker_id, device_id = '' }: { readonly picker_id?: string; readonly device_id?: string },
+): string | undefined {
   if (key === 'picker') return picker_id === undefined ? undefined : `picker:${picker_id}`;
   if (lane === undefined) return undefined;
   if (key === 'lane_activity') return `activity:${lane}`;
-  if (key === 'lane_receipt') return `receipt:${lane}`;
+  if (key === 'lane_receipt') return `receipt:${lane}:${device_id}`;
   return undefined;
 }

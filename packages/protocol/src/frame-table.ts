@@ -109,7 +109,7 @@ export const frameTable = {
   },
   commentary: { down: durable(message.Commentary), agent_up: kept(message.Commentary, 'optional'), rules: ['MSG18'] },
   'read.receipt': {
-    up: change(message.ReadReceiptUp, 'ack', 'lane'),
+    up: { ...change(message.ReadReceiptUp, 'ack', 'lane'), pipelined: true },
     down: durable(message.ReadReceiptDown, { key: 'lane_receipt' }),
     rules: ['RCP1', 'RCP2', 'RCP3', 'RCP4', 'RCP5', 'RCP6'],
   },
