@@ -1,4 +1,4 @@
-import { type DurableFrame, durableFrame, laneKey, type MessageId, type PickerId, type TenantId } from '@iris/protocol';
+import { type DurableFrame, durableFrame, type Lane, laneKey, type MessageId, type PickerId, type TenantId } from '@iris/protocol';
 import type { AgentFrameRow, MessageRow, PickerRow, TurnRow } from '@iris/store';
 import type { Context } from '../context.js';
 import type { Effects, LiveFrame, OutFrame } from '../emission.js';
@@ -61,7 +61,7 @@ export async function closeTurn(
   ];
   if (state.reason !== null) frames.push(idleOut(state));
 
-  const agent = options.own ? [] : await tellPickers({ store }, tenant_id, state, pickers);
+  const agent = options.own ? [] : await tellPickers({ store }, tenant_id, state.agent_id, pickers);
   const closed: TurnState = { ...state, ended: true };
   return {
     before: endTyping(room, state),
@@ -88,6 +88,22 @@ export async function closeTurn(
   };
 }
 
+/** What is asked in a turn that was stopped need not be answered any more. */
+export async function closePickers({ store }: Needs, tenant_id: TenantId, room: Room, state: TurnState): Promise<Effects> {
+  const pickers = [...room.pickers.values()].filter((picker) => picker.turn_id === state.turn_id);
+  return {
+    frames: pickers.map((picker) => pickerClosed(picker, { reason: 'turn_ended' })),
+    agent: [{ agent_id: state.agent_id, rows: await tellPickers({ store }, tenant_id, state.agent_id, pickers) }],
+    know() {
+      for (const { picker_id } of pickers) room.pickers.delete(picker_id);
+    },
+    async after() {
+      for (const { picker_id } of pickers)
+        await store.pickers.close(tenant_id, picker_id, { state: 'closed', value: null, answered_by: state.turn_id });
+    },
+  };
+}
+
 /** A steer's message gets a turn of its own. */
 export async function queueSteer({ store, clock }: Needs, tenant_id: TenantId, message_id: MessageId): Promise<void> {
   const message = await store.messages.get(tenant_id, message_id);
@@ -106,17 +122,17 @@ function failure(tenant_id: TenantId, state: TurnState, ts: number, error: strin
   });
 }
 
-function tellPickers(
+export function tellPickers(
   { store }: Pick<Context, 'store'>,
   tenant_id: TenantId,
-  state: TurnState,
+  agent_id: TurnState['agent_id'],
   pickers: readonly PickerRow[],
 ): Promise<AgentFrameRow[]> {
   const frames = pickers.map((picker) => ({
     frame: pickerClosedDown(picker, 'turn_ended'),
     key: `closed:${picker.picker_id}`,
   }));
-  return frames.length === 0 ? Promise.resolve([]) : store.agentFrames.append(tenant_id, state.agent_id, frames);
+  return frames.length === 0 ? Promise.resolve([]) : store.agentFrames.append(tenant_id, agent_id, frames);
 }
 
 export const pickerClosedDown = (picker: PickerRow, reason: 'expired' | 'turn_ended'): Record<string, unknown> => ({
@@ -128,10 +144,10 @@ export const pickerClosedDown = (picker: PickerRow, reason: 'expired' | 'turn_en
 });
 
 /** Nobody types in a lane that is idle. */
-export function endTyping(room: Room, state: TurnState): LiveFrame[] {
-  const typing = room.typing.get(laneKey(state));
+export function endTyping(room: Room, lane: Lane): LiveFrame[] {
+  const typing = room.typing.get(laneKey(lane));
   if (typing === undefined) return [];
   typing.cancel();
-  room.typing.delete(laneKey(state));
-  return [{ frame: laneFrame('typing.stop', state, {}), key: '', rev: 0 }];
+  room.typing.delete(laneKey(lane));
+  return [{ frame: laneFrame('typing.stop', lane, {}), key: '', rev: 0 }];
 }

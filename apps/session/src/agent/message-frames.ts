@@ -1,4 +1,4 @@
-import { type AgentUpFrameOf, durableFrame, type Lane, type MessageId, notFound } from '@iris/protocol';
+import { type AgentUpFrameOf, durableFrame, type Lane, laneKey, type MessageId, notFound } from '@iris/protocol';
 import type { MessageRow } from '@iris/store';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { mergeEffects, type OutFrame } from '../emission.js';
@@ -163,13 +163,10 @@ export const messageDelete: Handler<'message.delete'> = async (request, context)
   const room = await context.rooms.of(request.tenant_id);
   const scope = await scopeOf(request, room, context);
   if (scope.kind === 'foreign') return {};
-  const { store } = context;
-  const ids: MessageId[] = [];
-  for (const own of request.frame.payload.message_ids) {
-    const ours = own as MessageId;
-    // Ours, as `turn.start` gave it, or the agent's own name of one of its messages.
-    ids.push((await store.messages.get(request.tenant_id, ours)) !== undefined ? ours : agentMessageId(namerOf(request), own));
-  }
+  const asked = request.frame.payload.message_ids as MessageId[];
+  const known = await context.store.messages.places(request.tenant_id, asked.filter(isMessageId));
+  // Ours, as `turn.start` gave it, or the agent's own name of one of its messages.
+  const ids = asked.map((id) => (known.has(id) ? id : agentMessageId(namerOf(request), id)));
   return deleteMessages(request.tenant_id, scope.lane, ids, { key: request.key, room, agents: false }, context);
 };
 
@@ -182,21 +179,23 @@ export async function deleteMessages(
   lane: Lane,
   asked: readonly MessageId[],
   options: { key: string; room: Room; agents: boolean },
-  { store, clock, directory }: Context,
+  { store, clock, directory, turns }: Context,
 ): Promise<AgentEffects> {
-  // One that stands in another lane is not this lane's to delete, nor to be named here.
-  const foreign = new Set<MessageId>();
-  for (const id of asked) {
-    const row = await store.messages.get(tenant_id, id);
-    if (row !== undefined && (row.chat_id !== lane.chat_id || row.thread_id !== lane.thread_id)) foreign.add(id);
-  }
-  const message_ids = [...new Set(asked)].filter((id) => !foreign.has(id));
+  const { room } = options;
+  const standing = await store.messages.places(tenant_id, asked.filter(isMessageId));
+  const running = new Map([...room.turns.values()].flatMap((turn) => turn.messages.map(({ message_id }) => [message_id, turn] as const)));
+  // One that stands or runs in another lane is not this lane's to delete, nor to be named here.
+  const isElsewhere = (id: MessageId) => {
+    const at = standing.get(id) ?? running.get(id);
+    return at !== undefined && laneKey(at) !== laneKey(lane);
+  };
+  const message_ids = [...new Set(asked)].filter((id) => !isElsewhere(id));
   // Only what can be ours: other names are listed, and that is all.
   const ours = message_ids.filter(isMessageId);
   await store.messages.remove(tenant_id, lane, ours, clock.now());
   const frame = laneFrame('message.deleted', lane, { message_ids });
   const gone = new Set<MessageId>(message_ids);
-  const { room } = options;
+  const over = await turns.takeBack(tenant_id, lane, ours);
   const changed = [...room.turns.values()].filter(({ messages }) => messages.some(({ message_id }) => gone.has(message_id)));
   const agent = options.agents
     ? await Promise.all(
@@ -212,12 +211,13 @@ export async function deleteMessages(
     ...changed.map((state) => becomes(room, { ...state, messages: state.messages.filter(({ message_id }) => !gone.has(message_id)) })),
     {
       forget: ours.length === 0 ? [] : [{ message_ids: ours }],
-      frames: [durableFrame(frame, { key: `deleted:${options.key}`, ...(ours.length === 1 ? { ends: ours[0]! } : {}) })],
+      frames: [durableFrame(frame, { key: `deleted:${options.key}` })],
       values: Object.fromEntries(message_ids.filter((id) => room.texts.has(id)).map((id) => [textKey(id), null])),
       know() {
         for (const id of message_ids) room.texts.delete(id);
       },
       agent,
     },
+    over,
   ]);
 }

@@ -3,9 +3,9 @@ import type { AgentFrameRow, AgentRow, MessageRow, TurnRow } from '@iris/store';
 import type { Context } from '../context.js';
 import { type Effects, mergeEffects } from '../emission.js';
 import { messageOut } from '../rules/frames.js';
-import { messageIdOf } from '../rules/ids.js';
+import { messageIdOf, turnIdOf } from '../rules/ids.js';
 import { messageRow } from '../rules/rows.js';
-import { closeTurn, type Outcome } from './close-turn.js';
+import { closePickers, closeTurn, type Outcome } from './close-turn.js';
 import type { AgentLink } from './links.js';
 import { startingState, type TurnState, turnKey } from './room.js';
 import { becomes } from './turn-frames.js';
@@ -30,6 +30,11 @@ export interface Turns {
   mayWait(tenant_id: TenantId, lane: Lane, max: number): Promise<boolean>;
   /** A message that was stored a moment ago: its turn need not look it up. */
   remember(row: MessageRow): void;
+  /**
+   * Messages that were deleted start nothing any more: turns that wait for their turn, or for an agent to come, are over. One that
+   * the agent may have is its own matter.
+   */
+  takeBack(tenant_id: TenantId, lane: Lane, message_ids: readonly MessageId[]): Promise<Effects>;
 }
 
 /** Messages remembered for the turn that they start. */
@@ -84,21 +89,26 @@ export function createTurns(context: () => Context): Turns {
     if (!links.attached(link)) return notice(tenant_id, lane, agent, link);
     const max_running = (await directory.tenant(tenant_id))?.quotas.running_turns ?? 0;
     const room = await rooms.of(tenant_id);
+    const rows: AgentFrameRow[] = [];
+    const open: TurnRow[] = [];
+    const begin = async (row: TurnRow): Promise<boolean> => {
+      const frames = await startFrame(row);
+      remembered.delete(row.message_id);
+      if (frames.length === 0) {
+        // Its message was deleted while it waited.
+        await store.turns.end(tenant_id, row.turn_id, { outcome: 'cancelled', at: context().clock.now() });
+        return false;
+      }
+      open.push(row);
+      rows.push(...frames);
+      return true;
+    };
+    for (const row of [...sent.values()]) await begin(row);
     for (;;) {
       const row = await store.turns.startNext(tenant_id, lane, { agent_id: agent.agent_id, max_running, boot_id: link.boot_id });
       if (row === undefined) break;
       sent.set(row.turn_id, row);
-      if (row.kind === 'chat') break;
-    }
-    const rows: AgentFrameRow[] = [];
-    const open: TurnRow[] = [];
-    for (const row of sent.values()) {
-      const frames = await startFrame(row);
-      remembered.delete(row.message_id);
-      // Its message was deleted while it waited.
-      if (frames.length === 0) await store.turns.end(tenant_id, row.turn_id, { outcome: 'cancelled', at: context().clock.now() });
-      else open.push(row);
-      rows.push(...frames);
+      if ((await begin(row)) && row.kind === 'chat') break;
     }
     const states = open.map((row): TurnState => room.turns.get(row.turn_id) ?? { ...startingState(row), boot_id: link.boot_id });
     return {
@@ -193,11 +203,14 @@ export function createTurns(context: () => Context): Turns {
         effects.push(await closeTurn(context(), tenant_id, room, stopping, 'cancelled', { own: false }));
         continue;
       }
-      effects.push({
-        agent: [{ agent_id: state.agent_id, rows }],
-        values: { [turnKey(state.turn_id)]: JSON.stringify(stopping) },
-        know: () => void room.turns.set(state.turn_id, stopping),
-      });
+      effects.push(
+        {
+          agent: [{ agent_id: state.agent_id, rows }],
+          values: { [turnKey(state.turn_id)]: JSON.stringify(stopping) },
+          know: () => void room.turns.set(state.turn_id, stopping),
+        },
+        await closePickers(context(), tenant_id, room, state),
+      );
     }
     return mergeEffects(effects);
   };
@@ -216,6 +229,25 @@ export function createTurns(context: () => Context): Turns {
       if (row.text.length > rememberedLength) return;
       if (remembered.size >= rememberedMax) remembered.clear();
       remembered.set(row.message_id, row);
+    },
+    async takeBack(tenant_id, lane, message_ids) {
+      const { store, clock, rooms, links } = context();
+      for (const id of message_ids) remembered.delete(id);
+      if ((await store.turns.waiting(tenant_id, lane)) > 0)
+        for (const id of message_ids) {
+          const row = await store.turns.get(tenant_id, turnIdOf(id));
+          if (row?.state === 'queued') await store.turns.end(tenant_id, row.turn_id, { outcome: 'cancelled', at: clock.now() });
+        }
+      const gone = new Set(message_ids);
+      const room = await rooms.of(tenant_id);
+      const effects: Effects[] = [];
+      for (const state of room.turns.values()) {
+        if (!gone.has(state.message_id) || state.accepted || state.ended) continue;
+        if (links.attached(await links.of(tenant_id, state.agent_id))) continue;
+        await store.agentFrames.withdraw(tenant_id, state.agent_id, state.turn_id);
+        effects.push(await closeTurn(context(), tenant_id, room, state, 'cancelled', { own: false }));
+      }
+      return mergeEffects(effects);
     },
     advance(tenant_id, lane) {
       const lanes = advancing.get(tenant_id);
@@ -248,7 +280,7 @@ export function createTurns(context: () => Context): Turns {
       let ended = false;
       const run = async (): Promise<Effects> => {
         const { links, rooms, store } = context();
-        const link = await links.of(tenant_id, agent_id);
+        const link = await links.current(tenant_id, agent_id);
         if (!links.attached(link)) return {};
         const room = await rooms.of(tenant_id);
         const effects: Effects[] = [];

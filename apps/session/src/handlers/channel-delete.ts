@@ -1,5 +1,5 @@
 import { durableFrame, type Lane, laneKey, unsupported } from '@iris/protocol';
-import { endTyping } from '../agent/close-turn.js';
+import { endTyping, tellPickers } from '../agent/close-turn.js';
 import { textKey, turnKey } from '../agent/room.js';
 import type { Context, DeviceHandler } from '../context.js';
 import type { Effects } from '../emission.js';
@@ -46,21 +46,29 @@ async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, 
     })),
   );
   const deleted = channelDeleted(lane);
+  const pickers = [...room.pickers.values()].filter((picker) => keys.has(laneKey(picker)));
+  const asking = [...new Set(pickers.flatMap(({ agent_id }) => agent_id ?? []))];
+  const closed = await Promise.all(
+    asking.map(async (agent_id) => {
+      const own = pickers.filter((picker) => picker.agent_id === agent_id);
+      return { agent_id, rows: await tellPickers({ store }, tenant_id, agent_id, own) };
+    }),
+  );
   const messages = turns.flatMap((state) => state.messages);
   const told = await tellAgents(tenant_id, { ...deleted }, `deleted:${key}`, context);
   return {
-    before: turns.flatMap((state) => endTyping(room, state)),
+    before: lanes.flatMap((one) => endTyping(room, one)),
     forget: lanes.map((one) => ({ lane: laneKey(one) })),
     frames: [...turns.filter(({ reason }) => reason !== null).map(idleOut), durableFrame(deleted, { key: `deleted:${key}` })],
     values: Object.fromEntries([
       ...turns.map(({ turn_id }) => [turnKey(turn_id), null] as const),
       ...messages.map(({ message_id }) => [textKey(message_id), null] as const),
     ]),
-    agent: [...stops, ...told],
+    agent: [...stops, ...closed, ...told],
     know() {
       for (const { turn_id } of turns) room.turns.delete(turn_id);
       for (const { message_id } of messages) room.texts.delete(message_id);
-      for (const picker of [...room.pickers.values()]) if (keys.has(laneKey(picker))) room.pickers.delete(picker.picker_id);
+      for (const { picker_id } of pickers) room.pickers.delete(picker_id);
     },
     async after() {
       await store.channels.remove(tenant_id, lane);

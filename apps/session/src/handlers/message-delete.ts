@@ -16,8 +16,11 @@ export const messageDelete: DeviceHandler<'message.delete'> = async (request, co
     async run() {
       const room = await context.rooms.of(tenant_id);
       const effects = await deleteMessages(tenant_id, lane, frame.payload.message_ids as MessageId[], { key, room, agents: true }, context);
-      return { ...effects, frames: effects.frames!.map((deleted) => ({ ...deleted, origin })) };
+      const [deleted, ...more] = effects.frames!;
+      return { ...effects, frames: [{ ...deleted!, origin }, ...more] };
     },
   });
+  // What waited behind a message that is gone may begin.
+  context.turns.advance(tenant_id, () => lane);
   return { kind: 'placed', ...placed[0]! };
 };

@@ -131,12 +131,15 @@ function* complete(device: TestDevice, evidence: Evidence, log: readonly Logged[
   const gone = deletedIn(log);
   const closed = new Set(log.flatMap(({ frame }) => (frame.type === 'picker.closed' ? [frame.payload.picker_id] : [])));
   const superseded = supersededIn(log);
+  const isGone = goneIn(log);
   for (const { cursor, frame, except_device_id } of log) {
     if (cursor <= start || classOf(frame.type) !== 'durable' || except_device_id === device.device_id) continue;
     if (cursors.has(cursor) || bodies.has(bodyOf(frame))) continue;
     const { message_id, picker_id } = frame.payload;
     // Told after hello.ack as what is going on now, in other words than the log's.
     if (known.has(`${frame.type} ${message_id ?? picker_id}`)) continue;
+    // Of a lane that is gone, that it is.
+    if (frame.type !== 'channel.deleted' && isGone(frame)) continue;
     if (superseded.has(cursor) || (message_id !== undefined && gone.has(message_id))) continue;
     if (frame.type.startsWith('picker.') && closed.has(picker_id)) continue;
     if (announced.some(([from, to]) => cursor > from && cursor <= to)) {
@@ -159,6 +162,13 @@ function announcedGaps(device: TestDevice): [number, number][] {
     if (done.payload.truncated === true || done.payload.reset === true) gaps.push([0, done.payload.cursor!]);
   }
   return gaps;
+}
+
+/** Whether a frame is of a lane that was deleted, whenever that was: ids are never given again. */
+function goneIn(log: readonly Logged[]): (frame: AnyFrame) => boolean {
+  const lanes = log.flatMap(({ frame }) => (frame.type === 'channel.deleted' ? [frame.payload] : []));
+  return ({ chat_id, thread_id }) =>
+    lanes.some((lane) => lane.chat_id === chat_id && (lane.thread_id === undefined || lane.thread_id === thread_id));
 }
 
 /** Cursors that a compacted `sync` leaves out. */

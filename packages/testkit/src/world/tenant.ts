@@ -37,12 +37,34 @@ export async function makeTenant(store: Store, name: string, options: { at: numb
 
 /** Whole history of every lane of the tenant, as one device is told it. */
 export async function historiesOf(device: TestDevice): Promise<Evidence['histories']> {
-  const ack = device.connections.at(-1)?.ack;
-  if (ack === undefined) throw new Error(`${device.device_id} has not said hello`);
   const histories = new Map<string, readonly Payload[]>();
-  for (const { chat_id, thread_id } of (ack.payload.channels ?? []) as { chat_id: string; thread_id?: string }[]) {
-    const lane = { chat_id, thread_id: thread_id ?? null };
-    histories.set(laneOf(lane), await device.historyAll(lane));
-  }
+  for (const lane of lanesOf(device)) histories.set(laneOf(lane), await device.historyAll(lane));
   return histories;
+}
+
+interface Lane {
+  readonly chat_id: string;
+  readonly thread_id: string | null;
+}
+
+/** Lanes that stand, by what the device was told on its last connection, in whatever order it came. */
+function lanesOf(device: TestDevice): Lane[] {
+  const connection = device.connections.at(-1);
+  if (connection?.ack === undefined) throw new Error(`${device.device_id} has not said hello`);
+  const entries = (payload: Payload) => (payload.channels ?? []) as { chat_id: string; thread_id?: string }[];
+  const frames = device.received.all.filter((one) => one.connection === connection.number).map(({ frame }) => frame);
+  // Ids are never given twice: what was deleted once is gone.
+  const gone = frames.flatMap(({ type, payload }) => (type === 'channel.deleted' ? [payload] : []));
+  const told = frames.flatMap(({ type, payload }) =>
+    type === 'hello.ack' || type === 'channel.list' ? entries(payload) : type === 'channel.created' ? entries({ channels: [payload] }) : [],
+  );
+  const standing = told.filter(
+    ({ chat_id, thread_id }) =>
+      !gone.some((lane) => lane.chat_id === chat_id && (lane.thread_id === undefined || lane.thread_id === thread_id)),
+  );
+  return [
+    ...new Map(
+      standing.map(({ chat_id, thread_id }) => [laneOf({ chat_id, thread_id }), { chat_id, thread_id: thread_id ?? null }]),
+    ).values(),
+  ];
 }
