@@ -16,6 +16,7 @@ export const SessionConfig = Type.Object({
     'milliseconds a new agent process has to say what it kept, before turns it does not go on with are ended or sent again',
   ),
   notice_ms: ms(2_000, 'milliseconds without an agent before a waiting message is answered with a notice'),
+  picker_ms: ms(24 * 3600 * 1000, 'milliseconds after which a picker expires that does not say when'),
   typing_ms: ms(10_000, 'milliseconds after which typing ends by itself'),
   cache_ms: ms(30_000, 'milliseconds a row is kept that nobody said had changed'),
   idle_ms: ms(600_000, 'milliseconds after which what is remembered of a silent connection or tenant is dropped'),

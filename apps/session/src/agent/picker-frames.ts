@@ -23,7 +23,7 @@ const titles: Record<PickerType, string> = {
 
 export const pickerOpen: Handler<PickerType> = async (request, context) => {
   const { tenant_id, agent_id, frame } = request;
-  const { store, clock } = context;
+  const { store, clock, config } = context;
   const room = await context.rooms.of(tenant_id);
   const scope = await scopeOf(request, room, context);
   // The turn is over: nobody would hear the answer.
@@ -46,7 +46,8 @@ export const pickerOpen: Handler<PickerType> = async (request, context) => {
     state: 'open',
     value: null,
     answered_by: null,
-    expires_at: frame.payload.expires_at ?? null,
+    // Nobody waits for ever.
+    expires_at: frame.payload.expires_at ?? clock.now() + config.picker_ms,
     created_at: clock.now(),
   };
   const opened = await store.pickers.open(row);

@@ -1,7 +1,7 @@
 import { type AgentUpFrame, type AgentUpFrameOf, type Lane, laneKey } from '@iris/protocol';
 import type { Context } from '../context.js';
 import type { LiveFrame } from '../emission.js';
-import { laneFrame, toolName, turnName } from '../rules/frames.js';
+import { laneFrame, laneOf, toolName, turnName } from '../rules/frames.js';
 import { agentMessageId } from '../rules/ids.js';
 import type { AgentLink } from './links.js';
 import { type Room, type TurnState, textKey } from './room.js';
@@ -17,7 +17,11 @@ export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, order: n
   const room = await context.rooms.of(tenant_id);
   const state = frame.turn_id === undefined ? undefined : room.turns.get(frame.turn_id);
   if (frame.turn_id !== undefined && (state === undefined || state.ended || state.agent_id !== link.agent_id)) return;
-  if (frame.type === 'typing' || frame.type === 'typing.stop') return typing(link, frame, state, room, context);
+  if (frame.type === 'typing' || frame.type === 'typing.stop') {
+    const lane = state ?? laneOf(frame);
+    const stands = lane !== undefined && (state !== undefined || (await context.directory.lane(tenant_id, lane)) !== undefined);
+    return stands ? typing(link, frame, lane, state, room, context) : undefined;
+  }
   if (state === undefined) return;
   switch (frame.type) {
     case 'message.update': {
@@ -112,13 +116,11 @@ function reasoning(
 function typing(
   link: AgentLink,
   frame: AgentUpFrameOf<'typing' | 'typing.stop'>,
+  lane: Lane,
   state: TurnState | undefined,
   room: Room,
   context: Context,
 ): void {
-  const lane: Lane | undefined =
-    state ?? (frame.chat_id === undefined ? undefined : { chat_id: frame.chat_id, thread_id: frame.thread_id ?? null });
-  if (lane === undefined) return;
   const { tenant_id } = link;
   const key = laneKey(lane);
   const before = room.typing.get(key);

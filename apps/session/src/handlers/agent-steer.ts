@@ -1,11 +1,13 @@
-import { laneKey, notFound } from '@iris/protocol';
+import { laneKey, notFound, rateLimited } from '@iris/protocol';
+import { queueSteer } from '../agent/close-turn.js';
 import { becomes } from '../agent/turn-frames.js';
 import type { Answer, Context, DeviceRequest } from '../context.js';
 import { mergeEffects } from '../emission.js';
 import { messageOut } from '../rules/frames.js';
 import { messageIdOf } from '../rules/ids.js';
 import { messageRow, newTurn } from '../rules/rows.js';
-import { laneIn } from './lookup.js';
+import { laneIn, quotasOf } from './lookup.js';
+import { retryLane_ms } from './send-checks.js';
 
 /** Text for the running turn: a message of the lane like any other. What the turn cannot take becomes the lane's next turn. */
 export async function agentSteer(request: DeviceRequest<'agent.steer'>, context: Context): Promise<Answer> {
@@ -33,12 +35,22 @@ export async function agentSteer(request: DeviceRequest<'agent.steer'>, context:
         device_id,
         steer: true,
       });
+      if (!steers && !(await turns.mayWait(tenant_id, lane, (await quotasOf(tenant_id, context)).waiting_per_lane)))
+        throw rateLimited('too many messages wait in this lane', retryLane_ms);
       const turn = steers ? {} : { turn: newTurn(message, { kind: 'chat', created_at: clock.now(), connection_id }) };
       const stored = (await store.messages.insert([{ message, ...turn }]))[0]!;
       if (stored === 'no_lane') throw notFound('chat_id');
       if (stored === 'deleted') throw notFound('message_id');
-      const said = { frames: [messageOut(stored.row)] };
-      if (!steers) return said;
+      const { row, inserted } = stored;
+      const isPlaced = row.cursor !== null || emitter.placeOf(message_id) !== undefined;
+      // Asked again: what was said stands, and so does what became of it.
+      if (isPlaced) return {};
+      const said = { frames: [messageOut(row)] };
+      if (!steers) {
+        // Stored by an instance that died before it could say so, for a turn that has ended since.
+        if (!inserted) await queueSteer({ store, clock }, tenant_id, message_id);
+        return said;
+      }
       const { agent_id, turn_id, chat_id, thread_id } = state;
       const down = { type: 'agent.steer', id: message_id, chat_id, thread_id, turn_id, payload: { text, message_id } };
       const rows = await store.agentFrames.append(tenant_id, agent_id, [{ frame: down, key: `steer:${message_id}` }]);

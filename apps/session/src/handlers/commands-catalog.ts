@@ -1,6 +1,6 @@
 import type { TenantId } from '@iris/protocol';
 import type { Context, DeviceHandler } from '../context.js';
-import { type CatalogEntry, mergeCatalogs } from '../rules/command.js';
+import { type CatalogEntry, mergeCatalogs, slashed } from '../rules/command.js';
 
 /** Served from what the agents said last, also while they are away. */
 export const commandsCatalog: DeviceHandler<'commands.catalog'> = async ({ tenant_id }, context) => ({
@@ -13,10 +13,10 @@ export async function catalogOf(tenant_id: TenantId, { directory }: Pick<Context
   return mergeCatalogs(agents.map(({ commands }) => commands as unknown as readonly CatalogEntry[]));
 }
 
-export const commandEntry = ({ name, description, args_hint = '', category, aliases = [] }: CatalogEntry) => ({
-  name,
+export const commandEntry = ({ name, description, args_hint = '', category = '', aliases = [] }: CatalogEntry) => ({
+  name: slashed(name),
   description,
   args_hint,
-  ...(category === undefined ? {} : { category }),
-  aliases: [...aliases],
+  category,
+  aliases: aliases.map(slashed),
 });

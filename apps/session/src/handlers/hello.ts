@@ -19,6 +19,7 @@ import { goingOn } from '../agent/room.js';
 import type { Answer, Context, DeviceRequest } from '../context.js';
 import { channelEntry, laneFrame } from '../rules/frames.js';
 import { snapshotFrames } from '../rules/snapshot.js';
+import { isOpen } from './picker-select.js';
 
 /** The tenant or the edge has no room; the close code says so, and the error when to come back. */
 const fullRetry_ms = 60_000;
@@ -140,7 +141,7 @@ async function answerOf(
     .filter(({ message_id }) => !gone.has(message_id))
     .map(({ message_id, ...lane }) => laneFrame('read.receipt', lane, { message_id }));
   // Past its time, it is only closed still.
-  const open = pickers.filter(({ expires_at }) => expires_at === null || expires_at > clock.now());
+  const open = pickers.filter((picker) => isOpen(picker, { clock }));
   const frames: DownFrame[] = [...snapshotFrames(turns, textOf, open, deviceCaps(device.caps)), ...receipts];
   return {
     tenant_id,

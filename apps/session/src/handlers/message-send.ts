@@ -40,7 +40,14 @@ async function send(request: Request, key: string, context: Context): Promise<An
   const plain = frame.payload.auto_thread !== true && plan.media_refs.length === 0 && plan.clarify === undefined;
   const emission: Emission = plain
     ? { kind: 'message', tenant_id, deadline, row: draft, effects: (stored) => echo(keep(stored)) }
-    : { kind: 'change', tenant_id, deadline, run: () => sendSpecial(request, plan, draft, { keep, echo }, context) };
+    : {
+        kind: 'change',
+        tenant_id,
+        deadline,
+        // Whether the question is open still must not be half decided.
+        ...(plan.clarify === undefined ? {} : { place: 'alone' as const }),
+        run: () => sendSpecial(request, plan, draft, { keep, echo }, context),
+      };
   const placing = emitter.emit(emission);
   // Behind it in the tenant's order, before whatever else is emitted from now on.
   if (plan.kind === 'stop') turns.stop(tenant_id, plan.lane).catch((error: unknown) => log.error('session.stop_failed', { error }));

@@ -13,9 +13,11 @@ export const pickerSelect: DeviceHandler<'picker.select'> = async (request, cont
     kind: 'change',
     tenant_id,
     deadline,
+    // What closes it is stored behind its frame: nothing of that may be half done.
+    place: 'alone',
     async run() {
       const row = await context.store.pickers.get(tenant_id, picker_id as PickerRow['picker_id']);
-      if (row === undefined || (row.state !== 'open' && row.answered_by !== key)) throw notFound('picker_id');
+      if (row === undefined || !(isOpen(row, context) || row.answered_by === key)) throw notFound('picker_id');
       const answered = await answerPicker(row, pickerAnswer(row.type, row.payload, value), key, context);
       if (answered === undefined) throw notFound('picker_id');
       return { ...answered, frames: answered.frames!.map((closed) => ({ ...closed, except_device_id: device_id })) };
@@ -23,6 +25,10 @@ export const pickerSelect: DeviceHandler<'picker.select'> = async (request, cont
   });
   return ok;
 };
+
+/** Past its time it is only closed still. */
+export const isOpen = ({ state, expires_at }: PickerRow, { clock }: Pick<Context, 'clock'>): boolean =>
+  state === 'open' && (expires_at === null || expires_at > clock.now());
 
 /** Decides the picker for this answer, if nobody was before it; undefined when somebody was. */
 export async function answerPicker(

@@ -4,6 +4,7 @@ import type { Context, DeviceRequest } from '../context.js';
 import { type CatalogEntry, commandWord, isCommand, isStop } from '../rules/command.js';
 import { takesText } from '../rules/picker-value.js';
 import { laneIn, quotasOf } from './lookup.js';
+import { isOpen } from './picker-select.js';
 
 /** What a `message.send` is, once everything it names was found. */
 export interface Plan {
@@ -31,17 +32,19 @@ export async function checkSend(request: DeviceRequest<'message.send'>, context:
   const spoken = kind === 'chat' && text.trim() !== '';
   const auto_thread = spoken && payload.auto_thread === true && lane.thread_id === null && commandWord(text) === undefined;
   const clarify = spoken && !auto_thread ? await openQuestion(tenant_id, lane, context) : undefined;
-  if (kind !== 'stop' && clarify === undefined && !(await context.turns.mayWait(tenant_id, lane, quotas.waiting_per_lane)))
+  // In a thread of its own nothing waits before it.
+  const waits = kind !== 'stop' && clarify === undefined && !auto_thread;
+  if (waits && !(await context.turns.mayWait(tenant_id, lane, quotas.waiting_per_lane)))
     throw rateLimited('too many messages wait in this lane', retryLane_ms);
   return { lane, text, kind, reply_to, media_refs: [...new Set(payload.media_refs ?? [])], auto_thread, clarify };
 }
 
-const retryLane_ms = 5_000;
+export const retryLane_ms = 5_000;
 
-async function openQuestion(tenant_id: DeviceRequest['tenant_id'], lane: Lane, { rooms }: Context): Promise<PickerRow | undefined> {
-  const { pickers } = await rooms.of(tenant_id);
+async function openQuestion(tenant_id: DeviceRequest['tenant_id'], lane: Lane, context: Context): Promise<PickerRow | undefined> {
+  const { pickers } = await context.rooms.of(tenant_id);
   if (pickers.size === 0) return undefined;
-  return [...pickers.values()].find((row) => laneKey(row) === laneKey(lane) && takesText(row.type, row.payload));
+  return [...pickers.values()].find((row) => laneKey(row) === laneKey(lane) && takesText(row.type, row.payload) && isOpen(row, context));
 }
 
 /** One that is still being written can be answered too. */

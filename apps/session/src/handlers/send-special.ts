@@ -39,12 +39,13 @@ export async function sendSpecial(
   if (media_ids.length > 0 && !(await store.media.attach(tenant_id, media_ids, key))) throw notFound('media_refs');
   const said = echo(row);
   const created = thread === undefined ? undefined : channelCreated(thread);
+  const before_it = [
+    ...(created === undefined ? [] : [durableFrame(created, { key: `created:${thread!.chat_id}:${thread!.thread_id}` })]),
+    ...(answered?.frames ?? []),
+  ];
   return {
-    frames: [
-      ...(created === undefined ? [] : [durableFrame(created, { key: `created:${thread!.chat_id}:${thread!.thread_id}` })]),
-      ...(answered?.frames ?? []),
-      ...(said.frames ?? []),
-    ],
+    // A send that comes again was said with all of it: the answer is its echo, and nothing else.
+    frames: said.frames === undefined ? [] : [...before_it, ...said.frames],
     ...(said.answer === undefined ? {} : { answer: said.answer }),
     // The agent has it, as an answer: no turn of its own will say so.
     live: answered === undefined ? [] : await receipt(tenant_id, row, row.message_id, context),

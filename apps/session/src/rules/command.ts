@@ -11,7 +11,9 @@ export interface CatalogEntry {
   readonly aliases?: readonly string[];
 }
 
-const same = (name: string, word: string): boolean => name.toLowerCase() === word;
+/** As a person types it, whether the agent wrote the slash or not. */
+export const slashed = (name: string): string => (name.startsWith('/') ? name : `/${name}`);
+const same = (name: string, word: string): boolean => slashed(name).toLowerCase() === word;
 
 /** Whether the text is a command that the catalog knows. */
 export function isCommand(text: string, catalog: readonly CatalogEntry[]): boolean {
@@ -25,7 +27,7 @@ export const isStop = (text: string): boolean => commandWord(text) === '/stop';
 export function completions(prefix: string, catalog: readonly CatalogEntry[]): CatalogEntry[] {
   const typed = prefix.trim().toLowerCase();
   const wanted = typed.startsWith('/') ? typed : `/${typed}`;
-  const begins = (name: string) => name.toLowerCase().startsWith(wanted);
+  const begins = (name: string) => slashed(name).toLowerCase().startsWith(wanted);
   const byName = catalog.filter(({ name }) => begins(name));
   return [...byName, ...catalog.filter((entry) => !byName.includes(entry) && (entry.aliases ?? []).some(begins))];
 }
@@ -33,6 +35,9 @@ export function completions(prefix: string, catalog: readonly CatalogEntry[]): C
 /** One catalog of several: the first one's entry counts. */
 export function mergeCatalogs(catalogs: readonly (readonly CatalogEntry[])[]): CatalogEntry[] {
   const byName = new Map<string, CatalogEntry>();
-  for (const entry of catalogs.flat()) if (!byName.has(entry.name.toLowerCase())) byName.set(entry.name.toLowerCase(), entry);
+  for (const entry of catalogs.flat()) {
+    const key = slashed(entry.name).toLowerCase();
+    if (!byName.has(key)) byName.set(key, entry);
+  }
   return [...byName.values()];
 }

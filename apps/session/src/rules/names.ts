@@ -3,7 +3,8 @@ import { firstCodePoints, limits, unsupported } from '@iris/protocol';
 /** Turn the text around them, invisibly: they have no place in a name. The marks that Arabic, Hebrew and emoji need stay. */
 const directional = /[\u202a-\u202e\u2066-\u2069]/g;
 const controls = /[\p{Cc}\u2028\u2029]+/gu;
-const invisible = /^[\p{White_Space}\p{Default_Ignorable_Code_Point}\p{Cf}]*$/u;
+/** The blank Braille pattern is no white space to Unicode, but to everyone who looks. */
+const invisible = /^[\p{White_Space}\p{Default_Ignorable_Code_Point}\p{Cf}\u2800]*$/u;
 
 /**
  * A channel's or thread's name as it is kept: trimmed, on one line, with something to see in it.

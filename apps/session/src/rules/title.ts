@@ -32,10 +32,15 @@ function withoutMarkup(line: string): string {
 
 function cutAtWord(text: string): string {
   const head = firstCodePoints(text, titleMax);
-  if (head === text) return text;
-  // One place is kept for the ellipsis.
-  const room = firstCodePoints(text, titleMax - 1);
-  const at = room.search(/\s\S*$/);
-  // A line without spaces, as in Chinese or Japanese, is cut between characters.
-  return `${(at > room.length / 3 ? room.slice(0, at) : room).trimEnd()}…`;
+  if (head === text || /^\s/.test(text.slice(head.length))) return head.trimEnd();
+  const at = head.search(/\s\S*$/);
+  if (at > 0) return head.slice(0, at).trimEnd();
+  // A line without spaces, as in Chinese or Japanese, is cut between characters; of one that is many code points nothing is split off.
+  let end = 0;
+  for (const { index, segment } of characters.segment(text)) {
+    if (index + segment.length > head.length) break;
+    end = index + segment.length;
+  }
+  return head.slice(0, end === 0 ? head.length : end);
 }
+const characters = new Intl.Segmenter('en', { granularity: 'grapheme' });
