@@ -143,9 +143,10 @@ export function createEmitter(deps: {
   const publish = (route: Route, records: readonly Parameters<Outgoing['to']>[1][]) => {
     for (const edge_id of route.edges) for (const record of records) outgoing.to(edge_id, record);
   };
-  const show = (route: Route, frames: readonly LiveFrame[]) => {
+  /** @param after the cursor behind which they belong; more of the tenant may be placed already, and come behind them */
+  const show = (route: Route, frames: readonly LiveFrame[], after: Cursor = route.head) => {
     for (const frame of frames) {
-      const record = liveRecord(route.tenant_id, route.head, frame);
+      const record = liveRecord(route.tenant_id, after, frame);
       if (frame.to !== undefined) outgoing.to(frame.to.edge_id, record);
       else publish(route, [record]);
     }
@@ -153,19 +154,22 @@ export function createEmitter(deps: {
 
   const answer = ({ edge_id, connection_id, n }: Origin, cursor: Cursor | undefined, body: Uint8Array) =>
     outgoing.to(edge_id, { kind: 'answer', connection_id, n, ...(cursor === undefined ? {} : { cursor }), body });
-  /** What one emission has to say, all of it behind what the one before it had. */
-  const say = (route: Route, effects: Effects, places: Iterator<Placed>, fresh: Iterator<ToEdge>) => {
+  /** What one emission has to say, all of it behind what the one before it had. Returns the cursor that it has got to. */
+  const say = (route: Route, effects: Effects, places: Iterator<Placed>, fresh: Iterator<ToEdge>, from: Cursor): Cursor => {
+    let head = from;
     for (const frame of effects.frames ?? []) {
       const place = places.next().value as Placed;
+      head = Math.max(head, place.cursor);
       if (frame.places !== undefined) marks.add(route.tenant_id, frame.places, place.cursor);
       if (place.fresh) publish(route, [fresh.next().value as ToEdge]);
       // It stood there before: whoever asks again is told where, and what.
       else if (frame.origin !== undefined) answer(frame.origin, place.cursor, place.body);
     }
     if (effects.answer !== undefined) answer(effects.answer.to, effects.answer.cursor, effects.answer.body);
-    show(route, effects.live ?? []);
+    show(route, effects.live ?? [], head);
     if (effects.agent !== undefined) deps.toAgents(route.tenant_id, effects.agent);
     for (const { edge_id, ...close } of effects.close ?? []) outgoing.to(edge_id, { kind: 'close', ...close, body: nothing });
+    return head;
   };
 
   const run = async (queue: Queue, batch: readonly Waiting[]): Promise<void> => {
@@ -176,6 +180,7 @@ export function createEmitter(deps: {
     const values = Object.fromEntries(done.flatMap(({ effects }) => Object.entries(effects.values ?? {})));
     let placed: readonly Placed[] = [];
     let records: readonly ToEdge[] = [];
+    let { head } = route;
     try {
       for (const { effects } of done)
         for (const what of effects.forget ?? []) await patience.persist(() => outbox.forget(route.tenant_id, what), { what: 'forget' });
@@ -188,7 +193,7 @@ export function createEmitter(deps: {
       } else if (Object.keys(values).length > 0) await patience.persist(() => outbox.put(route.tenant_id, values), { what: 'put' });
       const places = placed.values();
       const fresh = records.values();
-      for (const { effects } of done) say(route, effects, places, fresh);
+      for (const { effects } of done) head = say(route, effects, places, fresh, head);
       for (const { effects } of done) if (effects.after) await patience.persist(effects.after, { what: 'after' });
       const dropped = done.flatMap(({ effects }) => effects.drop ?? []).map((name) => [name, null] as const);
       if (dropped.length > 0) await patience.persist(() => outbox.put(route.tenant_id, Object.fromEntries(dropped)), { what: 'put' });

@@ -56,6 +56,19 @@ describe('a turn', () => {
     expect(receipts()).toMatchObject([{ to: at.phone.connection_id }]);
   });
 
+  test('ORD5: what is live only belongs behind its own frames, not behind those that are placed with them', async () => {
+    const at = await stage({ accept: false });
+    const { turn_id } = at;
+    const frame = (type: string, seq: number, payload = {}) =>
+      at.link.request.record(type, Buffer.from(JSON.stringify({ v: 1, type, seq, turn_id, payload })));
+    at.edge.send([frame('turn.accepted', 1), frame('turn.end', 2, { outcome: 'completed' })]);
+    await at.clock.settle();
+    const heard = at.edge.heard.flatMap((record) =>
+      record.kind === 'durable' ? [record.cursor] : record.kind === 'ephemeral' ? [`after ${record.after}`] : [],
+    );
+    expect(heard).toEqual([1, 2, 'after 2', 3]);
+  });
+
   test('RCP2: a receipt for a connection that is gone comes with the next hello, once', async () => {
     const at = await stage({ accept: false });
     at.phone.gone();
