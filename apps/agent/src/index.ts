@@ -1,2 +1,2 @@
-export { AgentConfig } from './config.js';
+export { AgentConfig, ModelSettings } from './config.js';
 export { type BackendName, backends, type RunningAgent, type StartAgentOptions, startAgent } from './start-agent.js';

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { loopback, type Part, planServices, startNodePart } from '@iris/devstack';
 import { migrate } from '@iris/store';
 import { Type } from 'typebox';
+import { agentOf } from './options.js';
 import { places } from './places.js';
 import type { Start, System } from './system.js';
 
@@ -111,7 +112,15 @@ export async function startCluster(start: Start): Promise<System> {
     here: [],
     async attach(tenants) {
       folder.write(tenantsFile, tenants);
-      const env = { IRIS_GATEWAY_URL: agent_url, IRIS_TENANTS_FILE: folder.path(tenantsFile), IRIS_SPOOL_DIR: folder.path('spool') };
+      const { backend, url, key } = agentOf(options);
+      const env = {
+        IRIS_GATEWAY_URL: agent_url,
+        IRIS_TENANTS_FILE: folder.path(tenantsFile),
+        IRIS_SPOOL_DIR: folder.path('spool'),
+        IRIS_AGENT_BACKEND: backend,
+        ...(url === undefined ? {} : { IRIS_AGENT_URL: url }),
+        ...(key === undefined ? {} : { IRIS_AGENT_KEY: key }),
+      };
       await supervisor.start(await part('agent', 0, here('agents-main.js'), env));
     },
   };

@@ -56,6 +56,8 @@ test.each([
   '--agent gpt',
   '--agent openai',
   '--agent demo --agent-url http://x',
+  '--agent openai --agent-url localhost:11434',
+  '--agent openai --agent-url http://u:p@h/v1',
   '--port',
 ])('%s is refused in one line', (line) => {
   let fault: unknown;

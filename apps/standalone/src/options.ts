@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import type { BackendName } from '@iris/agent';
 
 export const agentKinds = ['demo', 'openai', 'hermes', 'none'] as const;
 export type AgentKind = (typeof agentKinds)[number];
@@ -90,6 +91,9 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
   if (agent === undefined) throw new OptionError(`--agent ${values.agent}: ${agentKinds.join(', ')}`);
   const attached = agent === 'openai' || agent === 'hermes';
   if (attached && values['agent-url'] === undefined) throw new OptionError(`--agent ${agent} needs --agent-url`);
+  if (attached && !isWebAddress(values['agent-url'])) {
+    throw new OptionError('--agent-url: an address that begins with http:// or https://, without a name or a password in it');
+  }
   if (!attached && (values['agent-url'] ?? values['agent-key']) !== undefined) {
     throw new OptionError('--agent-url and --agent-key go with --agent openai or hermes');
   }
@@ -110,6 +114,19 @@ export function parseOptions(args: readonly string[]): Options | 'help' {
     restart: !values['no-restart'],
     install: values.install ?? false,
   };
+}
+
+/** Which agent is attached, and where its model is. Not for `none`. */
+export const agentOf = ({ agent, agent_url, agent_key }: Pick<Options, 'agent' | 'agent_url' | 'agent_key'>) => ({
+  backend: agent as BackendName,
+  ...(agent_url === undefined ? {} : { url: agent_url }),
+  ...(agent_key === undefined ? {} : { key: agent_key }),
+});
+
+function isWebAddress(text = ''): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, username, password } = new URL(text);
+  return (protocol === 'http:' || protocol === 'https:') && username === '' && password === '';
 }
 
 function whole(name: string, text: string, min: number, max: number): number {

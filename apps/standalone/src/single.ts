@@ -12,6 +12,7 @@ import { createSession, SessionConfig } from '@iris/session';
 import { migrate, prismaStore } from '@iris/store';
 import { startWeb } from '@iris/web';
 import { createWorker, WorkerConfig } from '@iris/worker';
+import { agentOf } from './options.js';
 import { places } from './places.js';
 import type { Start, System } from './system.js';
 
@@ -162,7 +163,7 @@ export async function startSingle(start: Start): Promise<System> {
       ...(options.web ? [here('web', place.web)] : []),
     ],
     async attach(tenants) {
-      const { pace_ms } = settings.of(
+      const model = settings.of(
         AgentConfig,
         new Map([
           ['gateway_url', agent_url],
@@ -176,9 +177,10 @@ export async function startSingle(start: Start): Promise<System> {
             startAgent({
               gateway: agent_url,
               token: agent_token,
-              backend: 'demo',
+              ...agentOf(options),
               spool: folder.path(`spool/${agent_id}`),
-              pace_ms,
+              pace_ms: model.pace_ms,
+              model,
               clock,
               log,
             }),
