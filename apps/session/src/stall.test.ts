@@ -29,3 +29,22 @@ test('C75: what waited while the process stood still is in doubt, also before it
   tick();
   expect(stall.doubtful()).toBe(false);
 });
+
+test('ORD3: a clock that jumps ahead and back leaves no doubt behind', () => {
+  let now = 0;
+  let tick = () => {};
+  const clock: Pick<Clock, 'now' | 'every'> = {
+    now: () => now,
+    every: (_, run) => {
+      tick = run;
+      return { cancel() {} };
+    },
+  };
+  const stall = stallWatch(clock as Clock);
+  now = 600_000;
+  tick();
+  expect(stall.doubtful()).toBe(true);
+  now = 1_000;
+  tick();
+  expect(stall.doubtful()).toBe(false);
+});

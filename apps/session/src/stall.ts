@@ -20,15 +20,19 @@ const doubt_ms = 1_000;
  */
 export function stallWatch(clock: Clock): StallWatch {
   let last = clock.now();
-  let doubtUntil = 0;
+  /** When it was noticed; a clock that is set back must not make it last. */
+  let noticed = Number.NEGATIVE_INFINITY;
   const look = () => {
     const now = clock.now();
-    if (now - last > stall_ms) doubtUntil = now + doubt_ms;
+    if (now - last > stall_ms) noticed = now;
     last = now;
   };
   const timer = clock.every(look_ms, look);
   return {
-    doubtful: () => clock.now() < doubtUntil || clock.now() - last > stall_ms,
+    doubtful() {
+      const now = clock.now();
+      return (now >= noticed && now < noticed + doubt_ms) || now - last > stall_ms;
+    },
     end: () => timer.cancel(),
   };
 }
