@@ -1,8 +1,8 @@
 import { durableFrame, type Lane, laneKey, unsupported } from '@iris/protocol';
 import { endTyping, tellPickers } from '../agent/close-turn.js';
-import { textKey, turnKey } from '../agent/room.js';
+import { type TurnState, textKey, turnKey } from '../agent/room.js';
 import type { Context, DeviceHandler } from '../context.js';
-import type { Effects } from '../emission.js';
+import type { Effects, OutFrame } from '../emission.js';
 import { channelDeleted, idleOut } from '../rules/frames.js';
 import { laneIn, missing, tellAgents } from './lookup.js';
 
@@ -59,7 +59,7 @@ async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, 
   return {
     before: lanes.flatMap((one) => endTyping(room, one)),
     forget: lanes.map((one) => ({ lane: laneKey(one) })),
-    frames: [...turns.filter(({ reason }) => reason !== null).map(idleOut), durableFrame(deleted, { key: `deleted:${key}` })],
+    frames: [...turns.filter(({ reason }) => reason !== null).map(lastWord), durableFrame(deleted, { key: `deleted:${key}` })],
     values: Object.fromEntries([
       ...turns.map(({ turn_id }) => [turnKey(turn_id), null] as const),
       ...messages.map(({ message_id }) => [textKey(message_id), null] as const),
@@ -75,4 +75,10 @@ async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, 
       directory.changed(tenant_id, 'channels');
     },
   };
+}
+
+/** As what is said of the lane, it stays: a retry takes out what the lane has, and must not take this. */
+function lastWord(turn: TurnState): OutFrame {
+  const { lane: _, ...idle } = idleOut(turn);
+  return idle;
 }
