@@ -25,6 +25,8 @@ export interface Feed {
   reasoning_count: number;
   readonly live: Set<DeviceConnection>;
   readonly behind: Set<DeviceConnection>;
+  /** Head when it was opened: what was made before that is old here, and nothing is known of its end. */
+  readonly born: Cursor;
   /** Every live connection has everything up to here, and nothing above. */
   last: Cursor;
   /** While a gap is being closed: frames above it, by cursor. */
@@ -66,6 +68,7 @@ export function openFeed(edge: EdgeContext, tenant_id: TenantId, head: Cursor, r
     reasoning_count: 0,
     live: new Set(),
     behind: new Set(),
+    born: head,
     last: head,
     repair: undefined,
     sought: 0,

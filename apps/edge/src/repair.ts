@@ -28,7 +28,7 @@ export function durable(edge: EdgeContext, feed: Feed, frame: Durable) {
 }
 
 export function ephemeral(edge: EdgeContext, feed: Feed, frame: Ephemeral) {
-  if (isStale(edge, feed, frame)) return;
+  if (frame.after < feed.born || isStale(edge, feed, frame)) return;
   if (frame.after <= feed.last && feed.repair === undefined) return show(edge, feed, frame);
   feed.ahead ??= new Map();
   // What has no key replaces nothing: it waits under a name of its own.
