@@ -80,6 +80,7 @@ export function testAgent(options: TestAgentOptions): TestAgent {
   let inSeq = 0;
   let inAcked = 0;
   let ack = true;
+  let steered: AnyFrame[] = [];
 
   const boot_id = () => `${install_id}_boot_${boots}`;
   const put = (frame: AnyFrame) => {
@@ -115,6 +116,8 @@ export function testAgent(options: TestAgentOptions): TestAgent {
       if (known.has(turn_id)) say({ type: 'turn.snapshot', turn_id, ...lane(handle.turn), payload: handle.snapshot() });
       else handle.abandon();
     }
+    // An answer has no `seq`: whether the last link brought it nobody says.
+    for (const answer of steered) put(answer);
   };
   const lane = ({ chat_id, thread_id }: TestTurn) => ({ chat_id, thread_id });
 
@@ -142,7 +145,10 @@ export function testAgent(options: TestAgentOptions): TestAgent {
     else if (frame.type === 'agent.stop') handle?.stopRequested();
     else if (frame.type === 'agent.steer') {
       if (handle?.open) handle.steered(String(frame.payload.text));
-      if (frame.id !== undefined) put({ type: 'agent.steer', id: frame.id, payload: { accepted: handle?.open === true } });
+      if (frame.id === undefined) return;
+      const answer = { type: 'agent.steer', id: frame.id, payload: { accepted: handle?.open === true } };
+      steered.push(answer);
+      put(answer);
     }
   };
   const hear = (data: string) => {
@@ -268,6 +274,7 @@ export function testAgent(options: TestAgentOptions): TestAgent {
         for (const [turn_id, handle] of handles)
           if (handle.state === 'abandoned' && handle.turn.running.size === 0) handles.delete(turn_id);
         offered = [];
+        steered = [];
       }
       if (install) {
         install_id = `${install_id}+`;

@@ -17,7 +17,11 @@ export function checkDevice(device: TestDevice, evidence: Evidence, log: readonl
 
 function* order(device: TestDevice, evidence: Evidence, log: readonly Logged[]): Iterable<Violation> {
   const name = device.device_id;
-  const bodies = new Map(log.map(({ cursor, frame }) => [cursor, bodyOf(frame)]));
+  // Also places that were lost with the outbox: they were given, and the frame was what it is.
+  const given = evidence.log ?? log;
+  const bodies = new Map(given.map(({ cursor, frame }) => [cursor, bodyOf(frame)]));
+  const standing = new Set(log.map(({ cursor }) => cursor));
+  const moved = new Set(given.flatMap(({ cursor, frame }) => (standing.has(cursor) ? [] : (frame.payload.message_id ?? []))));
   const places = new Map([...evidence.histories].map(([lane, rows]) => [lane, new Map(rows.map((row, i) => [row.message_id!, i]))]));
   const received = inPlace(device);
   for (const part of partsOf(received)) {
@@ -33,7 +37,8 @@ function* order(device: TestDevice, evidence: Evidence, log: readonly Logged[]):
         else if (body !== bodyOf(frame))
           yield { oracle: 'O4', message: `${name}#${connection}: cursor ${frame.cursor} is ${bodyOf(frame)} here, ${body} elsewhere` };
       }
-      const at = isFinal(frame) && frame.payload.late !== true ? places.get(laneOf(frame))?.get(frame.payload.message_id!) : undefined;
+      const ordered = isFinal(frame) && frame.payload.late !== true && !moved.has(frame.payload.message_id!);
+      const at = ordered ? places.get(laneOf(frame))?.get(frame.payload.message_id!) : undefined;
       if (at === undefined) continue;
       const before = place.get(laneOf(frame)) ?? -1;
       if (at <= before)
@@ -231,12 +236,17 @@ function* delta(where: string, frame: AnyFrame, started: Map<string, number>, st
   started.set(message_id!, (before ?? 0) + text!.length);
 }
 
-/** On one connection, after `message.deleted` nothing of that id. */
+/** On one connection, after `message.deleted` nothing of that id; but for its receipt, which says nothing of it. */
 function* deletedStays(device: TestDevice): Iterable<Violation> {
   const gone = new Set<string>();
   for (const { frame, source, connection } of device.received.all as readonly Received[]) {
     if (frame.type === 'message.deleted') for (const id of frame.payload.message_ids ?? []) gone.add(id);
-    else if (frame.payload.message_id !== undefined && gone.has(frame.payload.message_id) && source !== 'answer')
+    else if (
+      frame.type !== 'read.receipt' &&
+      frame.payload.message_id !== undefined &&
+      gone.has(frame.payload.message_id) &&
+      source !== 'answer'
+    )
       yield {
         oracle: 'O11',
         message: `${device.device_id}#${connection}: ${frame.type} of ${frame.payload.message_id} after its deletion`,

@@ -52,7 +52,7 @@ export const isFinal = (frame: AnyFrame): boolean => frame.type === 'message' ||
 /** The log as given, or as the devices that were shown cursors saw it. */
 export function logOf(evidence: Evidence): readonly Logged[] {
   const { log, devices } = evidence;
-  if (log) return evidence.lossy ? withoutUnseen(log, devices) : log;
+  if (log) return evidence.lossy ? withoutLostPlaces(log) : log;
   const seen = new Map<number, Logged>();
   for (const device of devices)
     for (const { frame } of device.received.all)
@@ -61,15 +61,12 @@ export function logOf(evidence: Evidence): readonly Logged[] {
 }
 
 /**
- * What was appended, seen by nobody, lost with the outbox, and appended again by whoever found it owed, stands at its second place only:
- * no one can tell that there was another.
+ * When the outbox is lost in the moment between an append and the note of its place in the store, whoever finds the message owed appends it
+ * again: the same frame under another cursor. Its second place is the one that history knows.
  */
-function withoutUnseen(log: readonly Logged[], devices: Evidence['devices']): readonly Logged[] {
-  const seen = new Set(devices.flatMap(({ received }) => received.all.flatMap(({ frame }) => frame.cursor ?? [])));
+function withoutLostPlaces(log: readonly Logged[]): readonly Logged[] {
   const last = new Map(log.map(({ cursor, frame }) => [bodyOf(frame), cursor]));
-  return log.filter(
-    ({ cursor, frame }) => frame.payload.message_id === undefined || seen.has(cursor) || last.get(bodyOf(frame)) === cursor,
-  );
+  return log.filter(({ cursor, frame }) => frame.type !== 'message' || last.get(bodyOf(frame)) === cursor);
 }
 
 /** Message ids that were deleted, by the log. */
