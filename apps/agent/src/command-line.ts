@@ -38,7 +38,7 @@ export function commandLine(argv: readonly string[], env: NonNullable<ConfigSour
     .option('--token <token>', "the agent's token (or IRIS_AGENT_TOKEN, IRIS_AGENT_TOKEN_FILE: not seen by others on the machine)")
     .option('--demo', 'a scripted agent that needs no model and shows everything the gateway can carry')
     .option('--openai <url>', 'any OpenAI-compatible endpoint: http://localhost:11434/v1')
-    .option('--hermes <url>', "a Hermes agent's API server (not available yet)")
+    .option('--hermes <url>', "a Hermes agent's API server: http://localhost:8642")
     .option('--key <key>', "the endpoint's key (or IRIS_AGENT_KEY, IRIS_AGENT_KEY_FILE: not seen by others on the machine)")
     .option('--model <model>', 'the model; default: the first that the endpoint names')
     .option('--system <text>', 'what the model is told before everything else')
@@ -66,12 +66,10 @@ export function commandLine(argv: readonly string[], env: NonNullable<ConfigSour
     return error.exitCode === 0 ? { kind: 'exit', code: 0, text } : fail(error.message.replace(/^error: /, ''));
   }
   const flags = command.opts<Flags>();
-  const wanted = (['demo', 'openai', 'hermes'] as const).filter((name) => flags[name] !== undefined);
+  const wanted = backends.filter((one) => flags[one] !== undefined);
   const [name, second] = wanted;
   if (name === undefined) return fail(`no backend given: ${backends.map((one) => `--${one}`).join(' or ')}`);
   if (second !== undefined) return fail(`--${name} and --${second}: one of them, please`);
-  const backend = backends.find((one) => one === name);
-  if (backend === undefined) return fail(`--${name} is not available yet; ${backends.map((one) => `--${one}`).join(' and ')} are`);
   const url = flags[name] === true ? undefined : flags[name];
   if (url !== undefined && !/^https?:\/\/./.test(url)) return fail(`--${name} ${url}: an address that begins with http:// or https://`);
   const set = new Map<string, string>();
@@ -92,7 +90,7 @@ export function commandLine(argv: readonly string[], env: NonNullable<ConfigSour
   ] as const)
     if (value !== undefined) set.set(name, value);
   try {
-    return { kind: 'run', backend, ...(url === undefined ? {} : { url }), config: loadConfig(AgentConfig, { env, set }) };
+    return { kind: 'run', backend: name, ...(url === undefined ? {} : { url }), config: loadConfig(AgentConfig, { env, set }) };
   } catch (error) {
     return fail((error as Error).message);
   }

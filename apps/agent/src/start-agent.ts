@@ -2,12 +2,13 @@ import { type Connect, type LinkEnd, type LinkStatus, runAgent } from '@iris/age
 import { type Clock, type Log, systemClock, systemRandom } from '@iris/runtime';
 import type { Backend } from './backend.js';
 import { demoBackend } from './backends/demo/demo.js';
+import { hermesBackend } from './backends/hermes/hermes.js';
 import { openaiBackend } from './backends/openai/openai.js';
 import type { ModelSettings } from './config.js';
 import { type Http, reachingHttp } from './http/http.js';
 
 /** Backends there are. */
-export const backends = ['demo', 'openai'] as const;
+export const backends = ['demo', 'openai', 'hermes'] as const;
 export type BackendName = (typeof backends)[number];
 
 export interface StartAgentOptions {
@@ -87,7 +88,8 @@ function backendOf(options: StartAgentOptions): Backend {
   // The gateway is where its operator put it, also in a private network.
   const inside = reachingHttp({ private_addresses: true });
   const files = new URL(options.gateway.replace(/^ws/, 'http'));
-  const backend = openaiBackend({
+  const make = options.backend === 'hermes' ? hermesBackend : openaiBackend;
+  const backend = make({
     url: httpAddress(url),
     ...(key === undefined ? {} : { key }),
     http: options.http ?? outside,

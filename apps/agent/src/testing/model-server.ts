@@ -33,14 +33,14 @@ export interface ModelServer {
   readonly routes: Map<string, object>;
   /** Requests so far, also those that a route answered. */
   readonly seen: readonly { readonly method: string; readonly path: string; readonly headers: IncomingMessage['headers'] }[];
-  /** The next request that no route answers. */
-  next(): Promise<Exchange>;
+  /** The next request that no route answers; with a path, the next one to it. */
+  next(path?: string): Promise<Exchange>;
   close(): Promise<void>;
 }
 
 export async function modelServer(): Promise<ModelServer> {
   const waiting: Exchange[] = [];
-  const takers: ((exchange: Exchange) => void)[] = [];
+  const takers: { path: string | undefined; take: (exchange: Exchange) => void }[] = [];
   const seen: { method: string; path: string; headers: IncomingMessage['headers'] }[] = [];
   const routes = new Map<string, object>([
     ['/v1/models', { object: 'list', data: [{ id: 'acme/tiny-1', context_length: 1_000 }, { id: 'plain' }] }],
@@ -57,9 +57,9 @@ export async function modelServer(): Promise<ModelServer> {
     const route = method === 'GET' ? routes.get(url) : undefined;
     if (route) return void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(route));
     const exchange = exchangeOf(request, response, text);
-    const taker = takers.shift();
-    if (taker) taker(exchange);
-    else waiting.push(exchange);
+    const at = takers.findIndex(({ path }) => path === undefined || path === url);
+    if (at < 0) waiting.push(exchange);
+    else takers.splice(at, 1)[0]!.take(exchange);
   }
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -69,9 +69,9 @@ export async function modelServer(): Promise<ModelServer> {
     url: `http://${host}/v1`,
     routes,
     seen,
-    next() {
-      const exchange = waiting.shift();
-      return exchange ? Promise.resolve(exchange) : new Promise((resolve) => takers.push(resolve));
+    next(path) {
+      const at = waiting.findIndex((exchange) => path === undefined || exchange.path === path);
+      return at < 0 ? new Promise((take) => takers.push({ path, take })) : Promise.resolve(waiting.splice(at, 1)[0]!);
     },
     async close() {
       server.closeAllConnections();

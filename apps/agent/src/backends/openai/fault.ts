@@ -10,6 +10,8 @@ export class EndpointFault extends Error {
   constructor(
     message: string,
     readonly more: {
+      /** The request has certainly had no effect. */
+      readonly unheard?: boolean;
       /** The same request may go well a moment later. */
       readonly passing?: boolean;
       /** Milliseconds, when the endpoint said so. */
@@ -96,5 +98,8 @@ export function networkFault(error: unknown, host: string): EndpointFault {
   const code = (error as NodeJS.ErrnoException).code ?? '';
   if (/CERT|SELF_SIGNED|TLS|SSL|EPROTO/.test(code)) return new EndpointFault(`${host} cannot be trusted (${code})`);
   if (code === 'ERR_INVALID_CHAR') return new EndpointFault('the key holds characters that no key can hold');
-  return new EndpointFault(`${host} ${saysCode.get(code) ?? 'broke the connection'}${code === '' ? '' : ` (${code})`}`, { passing: true });
+  return new EndpointFault(`${host} ${saysCode.get(code) ?? 'broke the connection'}${code === '' ? '' : ` (${code})`}`, {
+    passing: true,
+    unheard: saysCode.has(code),
+  });
 }

@@ -16,9 +16,11 @@ export interface LaneSetting {
   readonly reasoning?: string;
   /** Which of its sessions at the agent it is in, where the agent keeps them. */
   readonly session?: string;
+  /** `gateway`: what the agent remembers no longer fits what people kept, so it is told the past each time. */
+  readonly memory?: string;
 }
 type Name = keyof LaneSetting;
-const names: readonly Name[] = ['model', 'provider', 'reasoning', 'session'];
+const names: readonly Name[] = ['model', 'provider', 'reasoning', 'session', 'memory'];
 
 export interface LaneSettings {
   of(lane: LanePlace): LaneSetting;

@@ -5,10 +5,11 @@ import { attachments } from './attachments.js';
 import { commandsOf } from './commands.js';
 import { type ChatMessage, type Completion, endpoint } from './endpoint.js';
 import { EndpointFault } from './fault.js';
-import { laneKey, laneSettings } from './lane-settings.js';
+import { laneSettings } from './lane-settings.js';
 import { modelList, shortName } from './model-list.js';
 import type { ModelBackendOptions, Question } from './options.js';
-import { conversation, type PastMessage, readPast } from './past.js';
+import { conversation, type PastMessage, pastLimits, readPast } from './past.js';
+import { runningLanes } from './running-lanes.js';
 
 const version = '1.0.0';
 
@@ -21,15 +22,13 @@ export function openaiBackend(options: ModelBackendOptions): Backend {
   const asked = endpoint({ ...options, retries: config.retries, silence_ms: config.silence_ms });
   const models = modelList(asked, clock);
   const settings = laneSettings({ log, ...(options.dir === undefined ? {} : { dir: options.dir }) });
-  /** Lanes in which an answer is being made. */
-  const running = new Map<string, number>();
+  const running = runningLanes();
 
   const past = (turn: Turn) =>
-    readPast(turn, {
-      chars: config.history_chars,
-      isReset: (text) => firstWord(text) === '/new' || firstWord(text) === '/reset',
-      isCommand: (text) => words.has(firstWord(text)),
-    });
+    readPast(
+      turn,
+      pastLimits(config.history_chars, () => commands),
+    );
 
   const modelOf = async (turn: Turn): Promise<string> => {
     const chosen = settings.of(turn).model ?? config.model;
@@ -90,19 +89,6 @@ export function openaiBackend(options: ModelBackendOptions): Backend {
     }
   }
 
-  /** One answer at a time is what a lane is for; a command that makes one says so to the others. */
-  async function alone(turn: Turn, run: () => Promise<void>): Promise<void> {
-    const key = laneKey(turn);
-    running.set(key, (running.get(key) ?? 0) + 1);
-    try {
-      await run();
-    } finally {
-      const left = (running.get(key) ?? 1) - 1;
-      if (left > 0) running.set(key, left);
-      else running.delete(key);
-    }
-  }
-
   const commands = commandsOf({
     endpoint: asked,
     models,
@@ -111,26 +97,25 @@ export function openaiBackend(options: ModelBackendOptions): Backend {
     clock,
     modelOf,
     past,
-    isRunning: (turn) => running.has(laneKey(turn)),
-    answer: (turn, question, before) => alone(turn, () => answer(turn, question, before)),
+    isRunning: (turn) => running.has(turn),
+    answer: (turn, question, before) => running.during(turn, () => answer(turn, question, before)),
   });
-  const words = new Set(commands.flatMap(({ name, aliases = [] }) => [name, ...aliases]));
 
   return {
     name: 'openai',
     version,
     commands,
     caps: { stream: true, reasoning: true, tools: false, pickers: ['model', 'choice'], steer: false, delete: true, cron: false },
-    onTurn: (turn) => alone(turn, async () => answer(turn, turn.message, await past(turn))),
+    onTurn: (turn) => running.during(turn, async () => answer(turn, turn.message, await past(turn))),
     onDeleted: ({ message_ids }) => ({ removed: message_ids }),
     close: () => models.close(),
   };
 }
 
 const instructions = (text: string | undefined): ChatMessage[] => (text === undefined ? [] : [{ role: 'system', content: text }]);
-const firstWord = (text: string): string => /^\s*(\S*)/.exec(text)?.[1]?.toLowerCase() ?? '';
 
-function asUser(text: string, parts: Awaited<ReturnType<typeof attachments>>['parts']): ChatMessage {
+/** A question with what came with it, in the simplest form that holds all of it. */
+export function asUser(text: string, parts: Awaited<ReturnType<typeof attachments>>['parts']): ChatMessage {
   if (parts.length === 0) return { role: 'user', content: text };
   const all = text.trim() === '' ? parts : [{ type: 'text', text } as const, ...parts];
   // Servers for text alone don't know parts.

@@ -1,4 +1,4 @@
-import type { HistoryPage, Turn } from '@iris/agent-link';
+import type { Command, HistoryPage, Turn } from '@iris/agent-link';
 import type { ChatMessage } from './endpoint.js';
 
 export type PastMessage = HistoryPage['messages'][number];
@@ -10,6 +10,13 @@ export interface PastLimits {
   isReset(text: string): boolean;
   /** Not for the model: words to the runner. */
   isCommand(text: string): boolean;
+}
+
+export function pastLimits(chars: number, commands: () => readonly Command[]): PastLimits {
+  const first = (text: string): string => /^\s*(\S*)/.exec(text)?.[1]?.toLowerCase() ?? '';
+  const called = (text: string, only?: string): boolean =>
+    commands().some(({ name, aliases = [] }) => (only === undefined || name === only) && [name, ...aliases].includes(first(text)));
+  return { chars, isReset: (text) => called(text, '/new'), isCommand: (text) => called(text) };
 }
 
 const page_size = 100;
