@@ -7,7 +7,7 @@ import { say } from './step.mjs';
 
 /** In the order of `npm test`. Those in one run share workers; what starts processes and servers runs one file at a time. */
 const runs = [
-  { layers: ['unit', 'contract', 'flow'], args: ['--testTimeout=30000'] },
+  { layers: ['unit', 'contract', 'flow'], args: ['--maxWorkers=2', '--testTimeout=30000'] },
   { layers: ['system'], args: ['--runInBand', '--testTimeout=120000'] },
   { layers: ['browser'], args: ['--runInBand', '--testTimeout=120000'] },
 ];
