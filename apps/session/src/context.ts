@@ -7,14 +7,14 @@ import type {
   DownFrame,
   EdgeId,
   Lane,
-  Quotas,
   TenantId,
   UpFrameOf,
   UpType,
 } from '@iris/protocol';
 import type { Clock, Log } from '@iris/runtime';
 import type { Store } from '@iris/store';
-import type { AgentLink, Links } from './agent/links.js';
+import type { AgentLink } from './agent/link.js';
+import type { Links } from './agent/links.js';
 import type { Rooms } from './agent/room.js';
 import type { Turns } from './agent/turns.js';
 import type { SessionConfig } from './config.js';
@@ -84,6 +84,3 @@ export interface AgentEffects extends Effects {
   /** Answers the agent's request. */
   readonly reply?: DownFrame;
 }
-
-/** The tenant's quotas. @throws RequestError `auth` when the tenant is not served */
-export type QuotasOf = (tenant_id: TenantId) => Promise<Quotas>;

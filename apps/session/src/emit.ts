@@ -4,22 +4,14 @@ import type { Cursor, TenantId } from '@iris/protocol';
 import type { Clock, Log, Meter } from '@iris/runtime';
 import type { Store } from '@iris/store';
 import type { Appender, Route } from './append.js';
+import { batchSize, type Waiting } from './batch.js';
 import type { CursorMarks } from './cursor-marks.js';
-import type { Effects, Emission, Emitter, LiveFrame, Origin, OutFrame, Placed, StoredMessage } from './emission.js';
-import { gather } from './gather.js';
+import type { Effects, Emitter, LiveFrame, Origin, OutFrame, Placed } from './emission.js';
 import type { Outgoing } from './outgoing.js';
 import { type Patience, Unavailable } from './patience.js';
+import { createPersist } from './persist.js';
 import { liveRecord } from './rules/live-record.js';
 
-interface Waiting {
-  readonly emission: Emission;
-  resolve(placed: readonly Placed[]): void;
-  reject(error: unknown): void;
-}
-interface Done {
-  readonly waiting: Waiting;
-  readonly effects: Effects;
-}
 interface Queue {
   readonly route: Route;
   waiting: Waiting[];
@@ -28,8 +20,6 @@ interface Queue {
   usedAt: number;
 }
 
-/** Emissions of one tenant that go together. */
-const batchMax = 256;
 /** Edges named by an answer this old may not be all there are: ask before showing something live. */
 const routeFresh_ms = 2_000;
 
@@ -55,16 +45,10 @@ export function createEmitter(deps: {
   /** Effects were stored and could not be appended: what is in memory of the tenant is ahead of the truth. */
   onLost: (tenant_id: TenantId) => void;
 }): Emitter {
-  const { store, outbox, clock, log, outgoing, patience, marks } = deps;
+  const { outbox, clock, log, outgoing, patience, marks } = deps;
   const queues = new Map<TenantId, Queue>();
   const seconds = deps.meter.histogram('iris_session_emit_seconds');
   const sizes = deps.meter.histogram('iris_session_emit_frames');
-  const insert = gather({
-    call: (rows: Parameters<Store['messages']['insert']>[0]) => store.messages.insert(rows),
-    soon: (run) => queueMicrotask(run),
-    calls: 4,
-    most: 500,
-  });
   let dirty: Queue[] = [];
 
   const queueOf = (tenant_id: TenantId): Queue => {
@@ -77,68 +61,14 @@ export function createEmitter(deps: {
     return queue;
   };
 
-  /** Step one of one emission: what it does to the store, and what that makes of it. */
-  const persist = (emission: Emission, first?: () => Promise<StoredMessage>): Promise<Effects> => {
-    const { tenant_id, deadline } = emission;
-    const options = { deadline, what: `store ${emission.kind}` };
-    switch (emission.kind) {
-      case 'message':
-        return patience
-          .persist(async (tried) => (tried === 0 && first ? first() : (await store.messages.insert([emission.row]))[0]!), options)
-          .then((stored) => emission.effects(stored));
-      case 'change':
-        return patience.persist(emission.run, options);
-      case 'greeting':
-        return patience.persist(async () => {
-          const { route } = queueOf(tenant_id);
-          const registered = await deps.appender.seeded(route, () => outbox.register(tenant_id, emission.device));
-          route.head = Math.max(route.head, registered.head);
-          route.edges = new Set([...route.edges, emission.device.edge_id]);
-          return emission.effects(registered, await outbox.values(tenant_id));
-        }, options);
-    }
-  };
-
-  const storeAll = async (all: readonly Waiting[]): Promise<Done[]> => {
-    const done: Done[] = [];
-    const late = ({ emission: { deadline } }: Waiting) => deadline !== undefined && deadline <= clock.now();
-    const take = async (waiting: Waiting, effects: Promise<Effects>) => {
-      try {
-        const one = { waiting, effects: await effects };
-        one.effects.know?.();
-        done.push(one);
-      } catch (error) {
-        waiting.reject(error);
-      }
-    };
-    for (const waiting of all.filter(late)) waiting.reject(new Unavailable('past its deadline'));
-    const batch = all.filter((waiting) => !late(waiting));
-    if (batch[0]?.emission.kind === 'greeting') {
-      await Promise.all(batch.map((waiting) => take(waiting, persist(waiting.emission))));
-      return done;
-    }
-    for (let i = 0; i < batch.length; ) {
-      const run: Waiting[] = [];
-      while (i < batch.length && batch[i]!.emission.kind === 'message') run.push(batch[i++]!);
-      if (run.length > 0) {
-        // One question for all of them; if it fails, each is asked alone, so that one bad row takes no other along.
-        const rows = run.map(({ emission }) => (emission as Extract<Emission, { kind: 'message' }>).row);
-        const answers = insert(rows);
-        answers.catch(() => {});
-        for (const [at, waiting] of run.entries())
-          await take(
-            waiting,
-            persist(waiting.emission, async () => (await answers)[at]!),
-          );
-      }
-      const next = batch[i];
-      if (next !== undefined && next.emission.kind !== 'message') {
-        i++;
-        await take(next, persist(next.emission));
-      }
-    }
-    return done;
-  };
+  const persist = createPersist({
+    store: deps.store,
+    outbox,
+    appender: deps.appender,
+    patience,
+    clock,
+    routeOf: (tenant_id) => queueOf(tenant_id).route,
+  });
 
   const publish = (route: Route, records: readonly Parameters<Outgoing['to']>[1][]) => {
     for (const edge_id of route.edges) for (const record of records) outgoing.to(edge_id, record);
@@ -175,7 +105,7 @@ export function createEmitter(deps: {
   const run = async (queue: Queue, batch: readonly Waiting[]): Promise<void> => {
     const { route } = queue;
     const begun = clock.now();
-    const done = await storeAll(batch);
+    const done = await persist(batch);
     const frames: OutFrame[] = done.flatMap(({ effects }) => effects.frames ?? []);
     const values = Object.fromEntries(done.flatMap(({ effects }) => Object.entries(effects.values ?? {})));
     let placed: readonly Placed[] = [];
@@ -287,19 +217,3 @@ export function createEmitter(deps: {
 }
 
 const nothing = new Uint8Array();
-
-/** How many of those in front go as one batch. */
-function batchSize(waiting: readonly Waiting[]): number {
-  const placeOf = ({ emission }: Waiting) =>
-    emission.kind === 'greeting' ? 'greeting' : emission.kind === 'change' ? emission.place : undefined;
-  const first = placeOf(waiting[0]!);
-  if (first === 'alone') return 1;
-  let size = 1;
-  while (size < waiting.length && size < batchMax) {
-    const place = placeOf(waiting[size]!);
-    const joins = first === 'greeting' ? place === 'greeting' : place === undefined || (place === 'fresh' && first === 'fresh');
-    if (!joins) break;
-    size++;
-  }
-  return size;
-}

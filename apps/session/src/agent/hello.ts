@@ -5,7 +5,7 @@ import type { Answer, Context } from '../context.js';
 import { type Effects, mergeEffects, type Origin } from '../emission.js';
 import { admit, refusedToken } from '../handlers/hello.js';
 import { channelEntry } from '../rules/frames.js';
-import { linkText } from './links.js';
+import { linkText } from './link.js';
 import type { Room } from './room.js';
 import { becomes } from './turn-frames.js';
 import { offerAgain } from './turns.js';

@@ -1,33 +1,10 @@
-import { heldEvery_ms } from '@iris/bus';
-import type { AgentId, ConnectionId, EdgeId, InstallId, TenantId } from '@iris/protocol';
+import type { AgentId, ConnectionId, EdgeId, TenantId } from '@iris/protocol';
 import { closeCodes } from '@iris/protocol';
 import type { Clock, Log } from '@iris/runtime';
-import { type AgentFrameRow, type AgentRow, type Store, voidFrame } from '@iris/store';
+import type { AgentFrameRow, AgentRow, Store } from '@iris/store';
 import type { Directory } from '../directory.js';
 import type { Outgoing } from '../outgoing.js';
-
-/** One agent's link as this instance knows it. */
-export interface AgentLink {
-  readonly tenant_id: TenantId;
-  readonly agent_id: AgentId;
-  readonly install_id: InstallId;
-  readonly boot_id: string;
-  readonly epoch: number;
-  /** Absent: nobody is there now. */
-  readonly edge_id: EdgeId | null;
-  readonly connection_id: ConnectionId | null;
-  /** When something last said that it is there; 0: never. */
-  seen_at: number;
-  /** The highest `seq` handed to the edge in order; undefined when another instance did it. */
-  sent_seq: number | undefined;
-  /** The order of the newest update of each thing. */
-  readonly heard: Map<string, number>;
-  /** The highest `seq` of ours that the agent has. */
-  acked_seq: number;
-  /** The highest `seq` of the agent's that is processed here, and the highest that is stored as such. */
-  done_seq: number;
-  stored_seq: number;
-}
+import { type AgentLink, linkDead_ms, linkOf, linkText } from './link.js';
 
 interface Entry {
   link: AgentLink;
@@ -45,21 +22,10 @@ interface Entry {
   repeats: number;
 }
 
-/** Milliseconds without `held` after which a link that is said to be there is not. */
-export const linkDead_ms = 4 * heldEvery_ms;
 const firstResend_ms = 2_000;
 const lastResend_ms = 15_000;
 const repeatsOfAck = 2;
 const utf8 = new TextEncoder();
-
-/** A stored frame as it goes over the link. What was withdrawn keeps its number, and says nothing. */
-export const linkText = (frame: Record<string, unknown>, seq?: number): string =>
-  JSON.stringify({
-    v: 1,
-    ...(seq === undefined ? {} : { seq }),
-    payload: {},
-    ...(frame.type === voidFrame.type ? { type: 'ack' } : frame),
-  });
 
 /**
  * The agents' links: what goes to them, in order and until it is acked; and what of theirs is processed, said to them once it is stored.
@@ -105,21 +71,6 @@ export function createLinks(deps: { store: Store; directory: Directory; outgoing
   let seen: { tenant_id: TenantId; agent_id: AgentId; epoch: number }[] = [];
   const keyOf = (tenant_id: TenantId, agent_id: AgentId) => `${tenant_id}\n${agent_id}`;
 
-  const linkOf = (row: AgentRow): AgentLink => ({
-    tenant_id: row.tenant_id,
-    agent_id: row.agent_id,
-    install_id: row.install_id ?? ('' as InstallId),
-    boot_id: row.boot_id ?? '',
-    epoch: row.epoch,
-    edge_id: row.link_edge_id,
-    connection_id: row.link_connection_id,
-    seen_at: row.link_seen_at ?? 0,
-    sent_seq: undefined,
-    heard: new Map(),
-    acked_seq: 0,
-    done_seq: row.in_seq,
-    stored_seq: row.in_seq,
-  });
   const put = (link: AgentLink): Entry => {
     const entry: Entry = {
       link,

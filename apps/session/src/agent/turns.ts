@@ -1,13 +1,12 @@
 import { type AgentId, type Lane, laneKey, type MessageId, type TenantId, type TurnId } from '@iris/protocol';
-import type { AgentFrameRow, AgentRow, MessageRow, TurnRow } from '@iris/store';
+import type { AgentFrameRow, MessageRow, TurnRow } from '@iris/store';
 import type { Context } from '../context.js';
 import { type Effects, mergeEffects } from '../emission.js';
-import { messageOut } from '../rules/frames.js';
-import { messageIdOf, turnIdOf } from '../rules/ids.js';
-import { messageRow } from '../rules/rows.js';
+import { turnIdOf } from '../rules/ids.js';
 import { closePickers, closeTurn, type Outcome } from './close-turn.js';
-import type { AgentLink } from './links.js';
+import { createNotice } from './notice.js';
 import { startingState, type TurnState, turnKey } from './room.js';
+import { startFrameOf } from './start-frame.js';
 import { becomes } from './turn-frames.js';
 
 /** The queue of turns of each lane, and what starts and ends them from our side. All of it happens in the tenant's order. */
@@ -46,9 +45,7 @@ export function createTurns(context: () => Context): Turns {
   const waiting = new Map<string, number>();
   /** Lanes that were named in this tick. */
   const advancing = new Map<TenantId, (() => Lane | undefined)[]>();
-  const noticed = new Set<string>();
-  /** Lanes that wait for an agent and may have to be told. */
-  const waitsSince = new Map<string, number>();
+  const notice = createNotice(context, (tenant_id, lane) => turns.advance(tenant_id, () => lane));
 
   const failed = (what: string, tenant_id: TenantId) => (error: unknown) =>
     context().log.error('session.turns_failed', { what, tenant_id, error });
@@ -58,25 +55,7 @@ export function createTurns(context: () => Context): Turns {
     const message = remembered.get(row.message_id) ?? (await store.messages.get(row.tenant_id, row.message_id));
     if (message === undefined) return [];
     const channel = await directory.lane(row.tenant_id, row);
-    const frame = {
-      type: 'turn.start',
-      chat_id: row.chat_id,
-      thread_id: row.thread_id,
-      turn_id: row.turn_id,
-      payload: {
-        message: {
-          message_id: message.message_id,
-          text: message.text,
-          ts: message.ts,
-          ...(message.reply_to === null ? {} : { reply_to: message.reply_to }),
-          ...(message.media === null ? {} : { media: message.media }),
-        },
-        kind: row.kind,
-        ...(row.device_id === null ? {} : { user: { device_id: row.device_id } }),
-        ...(channel === undefined ? {} : { channel: { name: channel.name, kind: channel.kind, auto: channel.auto } }),
-        attempt: row.attempt,
-      },
-    };
+    const frame = startFrameOf(row, message, channel);
     return store.agentFrames.append(row.tenant_id, row.agent_id!, [{ frame, key: `start:${row.turn_id}:${row.attempt}` }]);
   };
 
@@ -136,36 +115,6 @@ export function createTurns(context: () => Context): Turns {
       return mergeEffects(effects);
     };
     context().emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run }).catch(failed('advance', tenant_id));
-  };
-
-  /** Once per lane and absence: nobody is there to answer. */
-  const notice = async (tenant_id: TenantId, lane: Lane, agent: AgentRow, link: AgentLink | undefined): Promise<Effects> => {
-    const { store, clock, config } = context();
-    const epoch = link?.epoch ?? agent.epoch;
-    const key = `notice:${agent.agent_id}:${epoch}:${laneKey(lane)}`;
-    const id = `${tenant_id}\n${key}`;
-    if (noticed.has(id) || (await store.turns.waiting(tenant_id, lane)) === 0) return {};
-    const since = waitsSince.get(id) ?? Math.max(clock.now(), link?.seen_at ?? 0);
-    if (clock.now() < since + config.notice_ms) {
-      if (!waitsSince.has(id)) {
-        waitsSince.set(id, since);
-        clock.after(since + config.notice_ms - clock.now(), () => turns.advance(tenant_id, () => lane));
-      }
-      return {};
-    }
-    waitsSince.delete(id);
-    const row = messageRow(tenant_id, lane, messageIdOf(tenant_id, key), {
-      role: 'system',
-      text: noticeText,
-      ts: clock.now(),
-      idempotency_key: key,
-    });
-    const stored = (await store.messages.insert([{ message: row }]))[0];
-    if (noticed.size >= rememberedMax) noticed.clear();
-    noticed.add(id);
-    // One that has a place was shown.
-    if (typeof stored !== 'object' || stored.row.cursor !== null) return {};
-    return { frames: [messageOut(stored.row)] };
   };
 
   const stopIn = async (
@@ -335,5 +284,3 @@ export async function offerAgain(
   await store.agentFrames.withdraw(tenant_id, agent_id, state.turn_id);
   return turns.startFrame(again);
 }
-
-const noticeText = 'No agent is connected. Your message waits here and is delivered when one connects.';

@@ -3,7 +3,7 @@ import type { Context } from '../context.js';
 import type { LiveFrame } from '../emission.js';
 import { laneFrame, laneOf, toolName, turnName } from '../rules/frames.js';
 import { agentMessageId } from '../rules/ids.js';
-import type { AgentLink } from './links.js';
+import type { AgentLink } from './link.js';
 import { type Room, type TurnState, textKey } from './room.js';
 import { nextText, reasoningOut, updateOut } from './turn-frames.js';
 

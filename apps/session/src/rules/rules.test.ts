@@ -46,7 +46,7 @@ describe('titles', () => {
   });
   test('MSG17: it is cut at a word, or between characters where there are no words, at 60', () => {
     const long = derivedTitle('Please look at the logs of the second server and tell me why it stopped');
-    expect(long).toBe('Please look at the logs of the second server and tell me');
+    expect(long).toBe('Please look at the logs of the second server and tell me why');
     expect(derivedTitle(`${'x'.repeat(29)} ${'y'.repeat(30)} z`)).toBe(`${'x'.repeat(29)} ${'y'.repeat(30)}`);
     expect(derivedTitle(`see https://example.org/${'y'.repeat(80)}`)).toBe('see');
     expect(derivedTitle('中'.repeat(100))).toBe('中'.repeat(60));
