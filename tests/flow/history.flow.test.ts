@@ -1,5 +1,5 @@
 import { lane, onStage } from '@iris/testkit';
-import { expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 
 const texts = (page: { payload: { messages?: readonly { text?: string }[] } }) => page.payload.messages?.map(({ text }) => text);
 
@@ -94,3 +94,137 @@ test('ORD3 MSG7 C24: instances whose clocks disagree by minutes: the order is th
     await world.advance(100);
     expect(b.frames('message').map(({ payload }) => payload.text)).toEqual(sent);
   }));
+
+describe('C113 C115 HIS3 HIS8: paging', () => {
+  test('C113: two hundred missed beyond the outbox’s retention: paged back to what is known, without gap or repeat', () =>
+    onStage(
+      async ({ world, tenant, a, b }) => {
+        const all: string[] = [];
+        const say = async (count: number) => {
+          for (let i = 0; i < count; i++) {
+            all.push((await b.send(`message ${all.length}`)).payload.message_id!);
+            await world.advance(20);
+          }
+        };
+        await say(10);
+        const away = await tenant.join('away');
+        const known = new Set((await away.history(lane)).payload.messages!.map(({ message_id }) => message_id!));
+        const position = away.connections[0]!.ack!.payload.sync_cursor;
+        away.cut();
+        await say(200);
+        await away.join();
+        expect((await away.sync(position)).payload).toMatchObject({ truncated: true });
+        let pages: string[] = [];
+        for (let before: string | undefined; ; ) {
+          const page = await away.history({ ...lane, limit: 50, ...(before === undefined ? {} : { before_message_id: before }) });
+          const ids = page.payload.messages!.map(({ message_id }) => message_id!);
+          expect(ids.length).toBeGreaterThan(0);
+          pages = [...ids, ...pages];
+          before = page.payload.oldest_message_id as string;
+          expect(before).toBe(ids[0]);
+          if (ids.some((id) => known.has(id))) break;
+        }
+        expect(pages).toEqual(all.slice(all.length - pages.length));
+        expect((await a.history(lane)).payload.has_more).toBe(true);
+      },
+      { quotas: { outbox_max_frames: 50, waiting_per_lane: 1_000 } },
+    ));
+
+  test.each([[50], [100], [101], [0], [1], [49], [51]])('C115: has_more is exact with %i messages and a limit of 50', (count) =>
+    onStage(
+      async ({ a }) => {
+        for (let i = 0; i < count; i++) await a.send(`message ${i}`);
+        let seen = 0;
+        for (let before: string | undefined; ; ) {
+          const { payload } = await a.history({ ...lane, limit: 50, ...(before === undefined ? {} : { before_message_id: before }) });
+          seen += payload.messages!.length;
+          expect(payload.has_more).toBe(seen < count);
+          if (payload.has_more !== true) break;
+          expect(payload.messages).toHaveLength(50);
+          before = payload.oldest_message_id as string;
+        }
+        expect(seen).toBe(count);
+      },
+      { agent: false, quotas: { waiting_per_lane: 1_000 } },
+    ),
+  );
+
+  test('C115: forty-nine of a page deleted: the next pages are full all the same, none is empty that has more', () =>
+    onStage(
+      async ({ a, b }) => {
+        const ids: string[] = [];
+        for (let i = 0; i < 120; i++) ids.push((await a.send(`message ${i}`)).payload.message_id!);
+        const gone = ids.slice(60, 109);
+        expect((await b.request('message.delete', { message_ids: gone }, lane)).type).toBe('message.deleted');
+        const left = ids.filter((id) => !gone.includes(id));
+        const page = async (before?: string) => {
+          const { payload } = await a.history({ ...lane, limit: 50, ...(before === undefined ? {} : { before_message_id: before }) });
+          return { ids: payload.messages!.map(({ message_id }) => message_id!), more: payload.has_more };
+        };
+        const first = await page();
+        expect(first).toEqual({ ids: left.slice(-50), more: true });
+        expect(await page(first.ids[0])).toEqual({ ids: left.slice(0, 21), more: false });
+        // A deleted one still works by its place.
+        expect(await page(gone[0])).toEqual({ ids: ids.slice(10, 60), more: true });
+        expect(await page(gone.at(-1))).toEqual({ ids: ids.slice(10, 60), more: true });
+        await b.request('message.delete', { message_ids: left }, lane);
+        for (const before of [undefined, ids[0], ids[60], ids.at(-1)]) expect(await page(before)).toEqual({ ids: [], more: false });
+      },
+      { agent: false, quotas: { waiting_per_lane: 1_000 } },
+    ));
+
+  test('HIS8 HIS4: deleted while somebody pages, all at one timestamp: each that stays is seen once', () =>
+    onStage(
+      async ({ a, b }) => {
+        const ids = await Promise.all(Array.from({ length: 90 }, async (_, i) => (await a.send(`message ${i}`)).payload.message_id!));
+        const seen: string[] = [];
+        const deleted = new Set<string>();
+        for (let before: string | undefined; ; ) {
+          const { payload } = await a.history({ ...lane, limit: 10, ...(before === undefined ? {} : { before_message_id: before }) });
+          const page = payload.messages!.map(({ message_id }) => message_id!);
+          seen.unshift(...page);
+          if (payload.has_more !== true) break;
+          before = page[0];
+          // The very one that the next page is asked before, one that was seen, and one that was not.
+          const at = ids.indexOf(before!);
+          const go = [before!, ids[at + 3]!, ids[at - 4]!].filter((id) => id !== undefined && !deleted.has(id));
+          for (const id of go) deleted.add(id);
+          await b.request('message.delete', { message_ids: go }, lane);
+        }
+        expect(new Set(seen).size).toBe(seen.length);
+        expect(seen).toEqual(ids.filter((id) => seen.includes(id)));
+        for (const id of ids) if (!deleted.has(id)) expect(seen).toContain(id);
+      },
+      { agent: false, quotas: { waiting_per_lane: 1_000 } },
+    ));
+
+  test('HIS2 HIS5 C115: limits and positions that are none', () =>
+    onStage(async ({ a }) => {
+      await a.send('one');
+      for (const limit of ['50', null, [], {}, true])
+        expect(await a.request('history', { limit: limit as never }, lane)).toMatchObject({
+          type: 'error',
+          payload: { code: 'unsupported', message: expect.stringMatching(/^limit/) },
+        });
+      for (const limit of [0, -1, 1.5, 201, 1e9, -0.5])
+        expect((await a.request('history', { limit }, lane)).payload.messages).toHaveLength(1);
+      for (const before_message_id of [7, '', 'x'.repeat(129), []])
+        expect(await a.request('history', { before_message_id: before_message_id as never }, lane)).toMatchObject({
+          type: 'error',
+          payload: { code: 'unsupported', message: expect.stringMatching(/^before_message_id/) },
+        });
+      for (const before_message_id of ['__proto__', 'constructor', 'toString', ' ', '\u0000'])
+        expect(await a.request('history', { before_message_id }, lane)).toMatchObject({ type: 'error', payload: { code: 'not_found' } });
+    }));
+
+  test('HIS5: a message of another lane is no position in this one', () =>
+    onStage(async ({ agent, a }) => {
+      const { payload } = await a.request('channel.create', { name: 'other' });
+      const elsewhere = await a.send('elsewhere', { chat_id: payload.chat_id! });
+      (await agent.turn()).end();
+      expect(await a.history({ ...lane, before_message_id: elsewhere.payload.message_id! })).toMatchObject({
+        type: 'error',
+        payload: { code: 'not_found' },
+      });
+    }));
+});
