@@ -59,7 +59,7 @@ function* order(device: TestDevice, evidence: Evidence, log: readonly Logged[]):
         if (source === 'live' && frame.cursor <= done)
           yield { oracle: 'O4', message: `${name}#${connection}: ${frame.type} ${frame.cursor} after sync.done ${done}` };
       }
-      if (!isFinal(frame) || frame.payload.late === true) continue;
+      if (!isFinal(frame) || frame.payload.late === true || moved.has(frame.payload.message_id!)) continue;
       const id = frame.payload.message_id!;
       const first = finals.get(id);
       if (first !== undefined) yield { oracle: 'O2', message: `${name}#${connection}: ${id} was said twice` };

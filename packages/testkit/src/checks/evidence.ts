@@ -62,12 +62,14 @@ export function logOf(evidence: Evidence): readonly Logged[] {
 
 /**
  * When the outbox is lost in the moment between an append and the note of its place in the store, whoever finds the message owed appends it
- * again: the same frame under another cursor. Its second place is the one that history knows.
+ * again, under another cursor. Its second place is the one that history knows.
  */
 function withoutLostPlaces(log: readonly Logged[]): readonly Logged[] {
-  const last = new Map(log.map(({ cursor, frame }) => [bodyOf(frame), cursor]));
-  return log.filter(({ cursor, frame }) => frame.type !== 'message' || last.get(bodyOf(frame)) === cursor);
+  const last = new Map(log.filter(isPlace).map(({ cursor, frame }) => [frame.payload.message_id, cursor]));
+  return log.filter((one) => !isPlace(one) || last.get(one.frame.payload.message_id) === one.cursor);
 }
+
+const isPlace = ({ frame }: Logged): boolean => isFinal(frame) && frame.payload.late !== true;
 
 /** Message ids that were deleted, by the log. */
 export function deletedIn(log: readonly Logged[]): Set<string> {

@@ -2,6 +2,7 @@ import { createEdge, defaultEdgeConfig, type Opening, type Socket, type SocketEv
 import type { ConnectionId, EdgeId, SessionId } from '@iris/protocol';
 import { type Log, makeIds, noMeter } from '@iris/runtime';
 import { createSession, defaultSessionConfig } from '@iris/session';
+import { createWorker, defaultWorkerConfig } from '@iris/worker';
 import type { Node } from './backbone.js';
 
 /** What the world needs of a running edge. */
@@ -54,4 +55,12 @@ export async function startSessionPart({ session_id, node, log, config }: Sessio
   );
   await session.start();
   return { stop: () => session.stop({ within_ms: 10_000 }) };
+}
+
+/** A worker, likewise: it does the upkeep. */
+export async function startWorkerPart({ node, log }: { readonly node: Node; readonly log: Log }): Promise<SessionPart> {
+  const { bus, outbox, store, jobs, clock } = node;
+  const worker = createWorker({ bus, outbox, store, jobs, clock, log, meter: noMeter }, defaultWorkerConfig);
+  await worker.start();
+  return { stop: () => worker.stop() };
 }

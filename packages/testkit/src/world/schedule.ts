@@ -75,7 +75,7 @@ export async function playSchedule(seed: number, options: ScheduleOptions = {}):
   options.tell?.(storyOf(start, actions, tenant, cast, world));
   if (violations) actions.push(...world.events.tail().split('\n'));
   const frames = tenant.log.length;
-  for (const member of [...world.edges, ...world.sessions]) member.kill();
+  for (const member of [...world.edges, ...world.sessions, ...world.workers]) member.kill();
   world.time.end();
   return { seed, actions, steps: world.time.steps, frames, violations };
 }

@@ -37,7 +37,7 @@ export async function onStage(play: (stage: Stage) => Promise<void>, options: St
   try {
     await perform(world, play, options);
   } finally {
-    for (const member of [...world.edges, ...world.sessions]) member.kill();
+    for (const member of [...world.edges, ...world.sessions, ...world.workers]) member.kill();
     world.time.end();
   }
 }

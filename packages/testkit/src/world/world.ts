@@ -11,7 +11,7 @@ import { type Backbone, backbone, type Node } from './backbone.js';
 import { type EventLog, eventLog } from './event-log.js';
 import { type Break, type Faults, noFaults } from './faults.js';
 import { type EdgeLinks, edgeLinks } from './links.js';
-import { startEdgePart, startSessionPart } from './parts.js';
+import { startEdgePart, startSessionPart, startWorkerPart } from './parts.js';
 import { historiesOf, makeTenant, type Tenancy } from './tenant.js';
 
 export interface WorldOptions {
@@ -23,6 +23,8 @@ export interface WorldOptions {
   readonly held?: boolean;
   readonly edges?: number;
   readonly sessions?: number;
+  /** Default 1. */
+  readonly workers?: number;
   readonly faults?: Partial<Faults>;
   readonly breaks?: readonly Break[];
   readonly edge_config?: Record<string, unknown>;
@@ -55,10 +57,12 @@ export interface World {
   /** Dead ones too, in order of their start. */
   readonly edges: readonly EdgeMember[];
   readonly sessions: readonly Member[];
+  readonly workers: readonly Member[];
   /** What the parts logged as warnings and errors. */
   readonly events: EventLog;
   startEdge(): Promise<EdgeMember>;
   startSession(): Promise<Member>;
+  startWorker(): Promise<Member>;
   tenant(quotas?: Partial<Quotas>): Promise<WorldTenant>;
   settle(): Promise<void>;
   advance(ms: number): Promise<void>;
@@ -94,6 +98,7 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
   const clients = time.process('clients');
   const edges: EdgeMember[] = [];
   const sessions: Member[] = [];
+  const workers: Member[] = [];
   const events = eventLog(time);
   let tenants = 0;
 
@@ -138,6 +143,7 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
     store: base.store,
     edges,
     sessions,
+    workers,
     events,
     async startEdge() {
       const name = `edge-${edges.length + 1}`;
@@ -179,6 +185,14 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
       sessions.push(session);
       return session;
     },
+    async startWorker() {
+      const name = `worker-${workers.length + 1}`;
+      const node = base.join(name, 'worker');
+      const part = await arrived(startWorkerPart({ node, log: events.of(name) }), name);
+      const worker = member(name, node, part.stop, () => {});
+      workers.push(worker);
+      return worker;
+    },
     async tenant(quotas) {
       const tenancy = await makeTenant(base.store, `tenant${++tenants}`, { at: time.now(), ...(quotas ? { quotas } : {}) });
       return worldTenant(self, tenancy);
@@ -202,7 +216,7 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
     },
     async stop() {
       await Promise.all(edges.map((edge) => edge.stop()));
-      await Promise.all(sessions.map((session) => session.stop()));
+      await Promise.all([...sessions, ...workers].map((one) => one.stop()));
     },
   };
   /** Parts start on the world's time, too. */
@@ -223,6 +237,7 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
   // Held time does not pass by waiting, and starting takes some.
   const started = (starting: Promise<unknown>) => Promise.all([starting, options.held === true ? self.advance(50) : undefined]);
   for (let i = 0; i < (options.sessions ?? 2); i++) await started(self.startSession());
+  for (let i = 0; i < (options.workers ?? 1); i++) await driven(time, self.startWorker());
   for (let i = 0; i < (options.edges ?? 2); i++) await started(self.startEdge());
   // Until everyone has heard of everyone.
   await self.advance(10);
