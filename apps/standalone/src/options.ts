@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
-import type { BackendName } from '@iris/agent';
+import { type BackendName, backends } from '@iris/agent';
 
-export const agentKinds = ['demo', 'openai', 'hermes', 'none'] as const;
+export const agentKinds = [...backends, 'none'] as const;
 export type AgentKind = (typeof agentKinds)[number];
 
 /** What `npm start -- …` was asked for. */

@@ -1,5 +1,4 @@
 import { join } from 'node:path';
-import { backends } from '@iris/agent';
 import { type Supervisor, supervise, takeDataFolder } from '@iris/devstack';
 import { type Clock, ConfigError, type Lifecycle, type Log, pinoLog, runProcess } from '@iris/runtime';
 import { webLink } from '@iris/web';
@@ -19,9 +18,6 @@ const stop_ms = 45_000;
 
 /** `npm start`, from the options to the end of the process. */
 export async function run(options: Options, clock: Clock): Promise<void> {
-  if (options.agent !== 'none' && !backends.some((name) => name === options.agent)) {
-    throw new OptionError(`--agent ${options.agent} is not available yet; there is ${backends.join(', ')} and none`);
-  }
   let checked: Settings;
   try {
     checked = settings(options.set);
