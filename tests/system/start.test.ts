@@ -6,7 +6,7 @@ import { freePort, isAlive, isFree } from '@iris/devstack';
 import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import { type Dev, starts } from './started.js';
 
-jest.setTimeout(180_000);
+jest.setTimeout(300_000);
 let place: ReturnType<typeof starts>;
 beforeEach(() => {
   place = starts();

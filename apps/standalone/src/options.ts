@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util';
-import { type BackendName, backends } from '@iris/agent';
+import type { BackendName } from '@iris/agent';
 
-export const agentKinds = [...backends, 'none'] as const;
+/** Written out: what is only read here shall not load the agent. */
+export const agentKinds = ['demo', 'openai', 'hermes', 'none'] as const satisfies readonly (BackendName | 'none')[];
 export type AgentKind = (typeof agentKinds)[number];
 
 /** What `npm start -- …` was asked for. */

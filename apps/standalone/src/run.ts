@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type Supervisor, supervise, takeDataFolder } from '@iris/devstack';
-import { type Clock, ConfigError, type Lifecycle, type Log, pinoLog, runProcess } from '@iris/runtime';
+import { type Clock, ConfigError, type Lifecycle, type Log, pinoLog, runProcess, systemClock } from '@iris/runtime';
 import { webLink } from '@iris/web';
 import { startCluster } from './cluster.js';
 import { devJson } from './dev-json.js';
@@ -17,7 +17,7 @@ const complain = (line: string): void => void process.stderr.write(`${line}\n`);
 const stop_ms = 45_000;
 
 /** `npm start`, from the options to the end of the process. */
-export async function run(options: Options, clock: Clock): Promise<void> {
+export async function run(options: Options, clock: Clock = systemClock): Promise<void> {
   let checked: Settings;
   try {
     checked = settings(options.set);
