@@ -13,6 +13,7 @@ export * from './test-turn.js';
 export * from './timeline.js';
 export * from './wire.js';
 export * from './world/agent-process.js';
+export * from './world/conformance-target.js';
 export type { Break, Faults } from './world/faults.js';
 export * from './world/schedule.js';
 export * from './world/stage.js';

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import type { TestDevice } from '../../test-device.js';
+import { type Check, type Ctx, like, must, need, refused, shown } from '../check.js';
+
+const png = Uint8Array.from(
+  Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64'),
+);
+const sha = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+async function upload(ctx: Ctx, device: TestDevice, bytes: Uint8Array, more: Record<string, unknown> = {}) {
+  const media_ref = `mu_${ctx.text().replaceAll(' ', '')}`;
+  device.say('media.upload.start', { media_ref, kind: 'image', mime: 'image/png', size: bytes.length, filename: 'dot.png', ...more });
+  const half = Math.ceil(bytes.length / 2);
+  device.raw(bytes.subarray(0, half));
+  await device.request('ping', {});
+  device.raw(bytes.subarray(half));
+  const answer = await device.request('media.upload.end', { media_ref, ...('sha256' in more ? { sha256: more.sha256 } : {}) });
+  if (answer.payload.code === 'unsupported' && device.connections.at(-1)?.ack?.payload.server_caps !== undefined) {
+    const caps = device.connections.at(-1)!.ack!.payload.server_caps as { media?: boolean };
+    if (caps.media !== true) throw need('media');
+  }
+  return { media_ref, answer };
+}
+
+/** Uploads and pulls. */
+export const media: readonly Check[] = [
+  {
+    rules: ['UPL4'],
+    async run(ctx) {
+      const device = await ctx.join('phone');
+      device.raw(new Uint8Array(10));
+      device.raw(new Uint8Array(10));
+      await device.history({ ...ctx.lane, limit: 1 });
+      const errors = device.frames('error');
+      must('UPL4', errors.length === 1, `two binary frames with no upload: ${shown(errors)}`);
+      refused('UPL4', errors[0], 'unsupported');
+      return 'error unsupported, once';
+    },
+  },
+  {
+    rules: ['UPL1', 'UPL8', 'MSG14', 'PUL1', 'PUL3', 'PUL4'],
+    async run(ctx) {
+      const [device, other] = [await ctx.join('phone'), await ctx.join('tablet', { door: 1 })];
+      const { media_ref, answer } = await upload(ctx, device, png);
+      like('UPL1', answer, { type: 'media.upload.ack', payload: { ok: true, media_ref } });
+      like('UPL8', answer, { payload: { sha256: (x: unknown) => typeof x === 'string' && /^[0-9a-f]{64}$/i.test(x) } });
+      const text = ctx.text('with a picture');
+      const echo = await device.send(text, { ...ctx.lane, media_refs: [media_ref] });
+      const entry = (echo.payload.media as { media_id: string; size: number; mime: string }[] | undefined)?.[0];
+      must('MSG14', entry?.media_id.startsWith('md_') === true, `the echo is ${shown([echo])}`);
+      refused('MSG14', await device.send(text, { ...ctx.lane, media_refs: [media_ref] }), 'not_found');
+      const pull = async (more: Record<string, unknown>) => {
+        const from = other.binary.length;
+        const first = await other.request('media.pull', { media_id: entry!.media_id, ...more });
+        const id = first.id;
+        if (first.type !== 'media.pull.end') await other.next((frame) => frame.type === 'media.pull.end' && frame.id === id);
+        return { first, bytes: Buffer.concat(other.binary.slice(from)) };
+      };
+      const whole = await pull({});
+      like('PUL1', whole.first, { type: 'media.pull.ack', payload: { media_id: entry!.media_id } });
+      must('PUL1', whole.bytes.length === entry!.size, `${whole.bytes.length} of ${entry!.size} bytes came`);
+      const part = await pull({ offset: 3, length: 5 });
+      must('PUL3', part.bytes.equals(whole.bytes.subarray(3, 8)), 'offset and length gave other bytes');
+      const [one, two] = await Promise.all([pull({}), pull({})]);
+      must('PUL4', one.bytes.length > 0 || two.bytes.length > 0, 'two pulls at once gave nothing');
+      return `${media_ref} became ${entry!.media_id}, pulled by another device`;
+    },
+  },
+  {
+    rules: ['UPL2', 'UPL3', 'UPL5', 'UPL7'],
+    async run(ctx) {
+      const device = await ctx.join('phone');
+      await upload(ctx, device, png);
+      const start = (media_ref: string, size: number, id?: number) =>
+        device.raw(
+          JSON.stringify({
+            type: 'media.upload.start',
+            ...(id === undefined ? {} : { id }),
+            payload: { media_ref, kind: 'file', mime: 'text/plain', size },
+          }),
+        );
+      device.received.skip();
+      start('mu_large', 2 ** 50, 91);
+      refused('UPL5', await device.next((frame) => frame.id === 91), 'media_too_large');
+      device.raw(new Uint8Array(20));
+      refused('UPL2', await device.request('media.upload.end', { media_ref: 'mu_large' }), 'media_too_large');
+      start('mu_one', 4);
+      start('mu_two', 4, 92);
+      refused('UPL3', await device.next((frame) => frame.id === 92), 'unsupported');
+      device.raw(new Uint8Array(2));
+      refused('UPL7', await device.request('media.upload.end', { media_ref: 'mu_one' }), 'unsupported');
+      start('mu_three', 4);
+      device.raw(new Uint8Array(4));
+      refused('UPL7', await device.request('media.upload.end', { media_ref: 'mu_three', sha256: sha(png) }), 'unsupported');
+      return 'too large, second start, too few bytes, wrong sha256: each refused';
+    },
+  },
+  {
+    rules: ['UPL9', 'UPL10', 'UPL11', 'PUL2', 'ORD6', 'CAP11'],
+    async run(ctx) {
+      const device = await ctx.join('phone', { caps: { media_url: true } });
+      const { media_ref, answer } = await upload(ctx, device, png, {
+        kind: 'file',
+        mime: 'text/plain',
+        filename: '../../etc/\u0007pass\\wd.png',
+      });
+      like('UPL10', answer, { type: 'media.upload.ack' });
+      const echo = await device.send(ctx.text('mislabelled'), { ...ctx.lane, media_refs: [media_ref] });
+      const entry = (
+        echo.payload.media as { media_id: string; mime: string; kind: string; filename?: string; url?: string }[] | undefined
+      )?.[0];
+      must('UPL10', entry?.mime === 'image/png' && entry.kind === 'image', `it is stored as ${JSON.stringify(entry)}`);
+      must(
+        'UPL11',
+        entry.filename !== undefined &&
+          [...entry.filename].every((one) => one >= ' ' && one !== '/' && one !== '\\') &&
+          !entry.filename.includes('..'),
+        `its filename is ${JSON.stringify(entry.filename)}`,
+      );
+      must('CAP11', typeof entry.url === 'string', 'no url with the media_url cap');
+      const large = new Uint8Array(200 * 1024).fill(7);
+      const second = await upload(ctx, device, large, { kind: 'file', mime: 'application/octet-stream', filename: 'large' });
+      const told = await device.send(ctx.text('large'), { ...ctx.lane, media_refs: [second.media_ref] });
+      const media_id = (told.payload.media as { media_id: string }[])[0]!.media_id;
+      const from = device.binary.length;
+      const pulling = device.request('media.pull', { media_id });
+      for (let i = 0; i < 5; i++) like('ORD6', await device.request('ping', { ts: i }), { type: 'pong', payload: { ts: i } });
+      const { id } = await pulling;
+      await device.next((frame) => frame.type === 'media.pull.end' && frame.id === id);
+      const frames = device.binary.slice(from);
+      must(
+        'PUL2',
+        frames.length >= 4 && frames.every(({ length }) => length <= 64 * 1024),
+        `200 KiB came as ${frames.map(({ length }) => length).join()}`,
+      );
+      const size = 50;
+      device.say('media.upload.start', { media_ref: 'mu_again', kind: 'image', mime: 'image/png', size });
+      device.raw(new Uint8Array(10));
+      device.cut();
+      await device.join();
+      refused('UPL9', await device.send(ctx.text('never'), { ...ctx.lane, media_refs: ['mu_again'] }), 'not_found');
+      device.say('media.upload.start', { media_ref: 'mu_again', kind: 'image', mime: 'image/png', size });
+      device.raw(new Uint8Array(size));
+      like('UPL9', await device.request('media.upload.end', { media_ref: 'mu_again' }), { type: 'media.upload.ack' });
+      return `stored as ${entry.mime}, named ${JSON.stringify(entry.filename)}; 200 KiB in ${frames.length} frames; a broken upload left nothing`;
+    },
+  },
+  {
+    rules: ['LIM12'],
+    needs: ['admin'],
+    async run(ctx) {
+      const space = await ctx.own({ file_bytes: 1000, stored_bytes: 150 });
+      const device = await space.join('phone');
+      const { answer } = await upload(ctx, device, png);
+      like('LIM12', answer, { type: 'media.upload.ack' });
+      const start = (size: number) =>
+        device.request('media.upload.start', { media_ref: 'mu_over', kind: 'file', mime: 'text/plain', size }, { within_ms: 1_000 });
+      refused('LIM12', await start(1001), 'media_too_large');
+      return 'a file over the quota is media_too_large';
+    },
+  },
+  {
+    rules: ['PUL5'],
+    async run(ctx) {
+      const device = await ctx.join('phone');
+      const answer = await device.request('media.pull', { media_id: 'md_none' });
+      refused('PUL5', answer, 'not_found');
+      return 'error not_found';
+    },
+  },
+];
