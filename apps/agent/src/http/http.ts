@@ -47,7 +47,7 @@ export function reachingHttp(reach: Reach, given?: Gate): Http & { close(): void
       request.end(body);
     });
 
-  const http: Http = async (address, init = {}) => {
+  const http = async (address: Parameters<Http>[0], init: NonNullable<Parameters<Http>[1]> = {}): Promise<HttpAnswer> => {
     let url = parsed(address);
     let headers = init.headers ?? {};
     for (let followed = 0; ; followed++) {
@@ -64,12 +64,11 @@ export function reachingHttp(reach: Reach, given?: Gate): Http & { close(): void
       url = next;
     }
   };
-  return Object.assign(http, {
-    close() {
-      agents.http.destroy();
-      agents.https.destroy();
-    },
-  });
+  http.close = () => {
+    agents.http.destroy();
+    agents.https.destroy();
+  };
+  return http;
 }
 
 const answer = (response: IncomingMessage, status: number): HttpAnswer => ({
