@@ -12,6 +12,8 @@ const common = {
   },
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['/dist/'],
+  // A failsafe, not an expectation: a machine that does much else must not fail a test.
+  testTimeout: 60_000,
 };
 const layer = (displayName, testMatch, more = {}) => ({
   ...common,
