@@ -12,8 +12,6 @@ const common = {
   },
   testPathIgnorePatterns: ['/node_modules/', '/dist/'],
   modulePathIgnorePatterns: ['/dist/'],
-  // A failsafe, not an expectation: a machine that does much else must not fail a test.
-  testTimeout: 60_000,
 };
 const layer = (displayName, testMatch, more = {}) => ({
   ...common,
@@ -22,6 +20,8 @@ const layer = (displayName, testMatch, more = {}) => ({
   ...more,
 });
 export default {
+  // A failsafe, not an expectation: a machine that does much else must not fail a test. Jest reads it here only.
+  testTimeout: 60_000,
   projects: [
     layer('unit', ['packages/*/src/**/*.test.ts', 'apps/*/src/**/*.test.ts', 'scripts/**/*.test.ts']),
     layer('contract', ['tests/contract/**/*.test.ts']),
