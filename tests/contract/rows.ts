@@ -22,6 +22,7 @@ export const userMessage = (tenant_id: TenantId, fields: Partial<MessageRow> = {
   client_ref: null,
   device_id: null,
   turn_id: null,
+  own_id: null,
   steer: false,
   interrupted: false,
   late: false,

@@ -361,3 +361,57 @@ test('MSG4: a send whose message was deleted is not said again under its client_
     expect(texts(await a.history(lane))).toEqual([]);
     expect(b.frames('message')).toHaveLength(1);
   }));
+
+test('DEL3 LNK41 LNK25: the agent is told by our ids, and of its own messages by its own names; its answer is taken', () =>
+  onStage(async ({ world, agent, a, b }) => {
+    const question = await a.send('question');
+    const turn = await agent.turn();
+    const whole = turn.message('whole');
+    const streamed = turn.start();
+    turn.delta('streamed');
+    turn.stop({ message_id: streamed });
+    const running = turn.start();
+    turn.delta('running');
+    await b.next((frame) => frame.type === 'message.update' && frame.payload.text === 'running');
+    const ids = [
+      question.payload.message_id!,
+      b.frames((frame) => frame.payload.text === 'whole')[0]!.payload.message_id!,
+      b.frames('message.stop')[0]!.payload.message_id!,
+      b.frames('message.start').at(-1)!.payload.message_id!,
+    ];
+    await a.request('message.delete', { message_ids: [...ids, 'm_never'] }, lane);
+    const told = await agent.next('message.deleted');
+    expect(told).toMatchObject({ ...lane, seq: expect.any(Number) });
+    expect(told.payload).toEqual({
+      message_ids: [...ids, 'm_never'],
+      own_ids: { [ids[1]!]: whole, [ids[2]!]: streamed, [ids[3]!]: running },
+    });
+    // Devices are told in our words alone.
+    expect((await b.next('message.deleted')).payload).toEqual({ message_ids: [...ids, 'm_never'] });
+    agent.say('ack', { removed: [whole, streamed], missing: ['m_never'] }, { id: 'answer' });
+    turn.end();
+    await b.next('agent.idle');
+    await world.advance(500);
+    expect(agent.received.all.filter(({ type }) => type === 'error')).toEqual([]);
+  }));
+
+test('DEL3 LNK7: an agent that is away is told when it comes back, also of what was cut short meanwhile', () =>
+  onStage(async ({ world, agent, a, b }) => {
+    await a.send('question');
+    const turn = await agent.turn();
+    const own = turn.start();
+    turn.delta('half');
+    await b.next('message.update');
+    agent.cut();
+    await world.advance(35_000);
+    const cut = await b.next('message.stop');
+    const { payload } = await a.send('another');
+    await a.request('message.delete', { message_ids: [cut.payload.message_id!, payload.message_id!] }, lane);
+    await agent.connect();
+    expect((await agent.next('message.deleted')).payload).toEqual({
+      message_ids: [cut.payload.message_id, payload.message_id],
+      own_ids: { [cut.payload.message_id!]: own },
+    });
+    await world.advance(2_000);
+    expect(agent.turns.size).toBe(1);
+  }));

@@ -58,6 +58,7 @@ async function setting(quotas: Partial<typeof defaultWorkerConfig> = {}) {
     client_ref: null,
     device_id: null,
     turn_id: null,
+    own_id: null,
     steer: false,
     interrupted: false,
     late: false,

@@ -38,6 +38,8 @@ export interface DeletedMessages {
   readonly chat_id: string | undefined;
   readonly thread_id: string | null;
   readonly message_ids: readonly string[];
+  /** Of those that this agent said: what it called them (what `say` gave back), by the gateway's id. */
+  readonly own_ids: ReadonlyMap<string, string>;
 }
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler that returns nothing is fine
 export type DeletedAnswer = { readonly removed?: readonly string[]; readonly missing?: readonly string[] } | void;

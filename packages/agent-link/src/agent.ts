@@ -133,8 +133,13 @@ export function runAgent(options: AgentOptions): Agent {
   }
 
   async function deleted(frame: DownOf<'message.deleted'>): Promise<void> {
-    const { message_ids } = frame.payload;
-    const answer = await options.onDeleted?.({ chat_id: frame.chat_id, thread_id: frame.thread_id ?? null, message_ids });
+    const { message_ids, own_ids = {} } = frame.payload;
+    const answer = await options.onDeleted?.({
+      chat_id: frame.chat_id,
+      thread_id: frame.thread_id ?? null,
+      message_ids,
+      own_ids: new Map(Object.entries(own_ids)),
+    });
     journal.say({
       type: 'ack',
       ...(frame.id === undefined ? {} : { id: String(frame.id) }),

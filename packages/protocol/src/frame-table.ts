@@ -104,7 +104,7 @@ export const frameTable = {
   },
   'message.deleted': {
     down: durable(message.MessageDeleted),
-    agent_down: told(message.MessageDeleted),
+    agent_down: told(link.AgentMessageDeleted),
     rules: ['DEL1', 'DEL5', 'DEL6', 'LNK41'],
   },
   commentary: { down: durable(message.Commentary), agent_up: kept(message.Commentary, 'optional'), rules: ['MSG18'] },

@@ -96,6 +96,8 @@ export interface MessageRow extends Lane {
   readonly steer: boolean;
   readonly interrupted: boolean;
   readonly late: boolean;
+  /** What the agent that said it calls it; unique within its turn only. */
+  readonly own_id: string | null;
 }
 
 export interface TurnRow extends Lane {

@@ -154,6 +154,12 @@ export type NewTurn = Omit<
   | 'ended_at'
 >;
 
+export interface MessagePlace extends Lane {
+  readonly cursor: Cursor | null;
+  /** What the agent that said it calls it. */
+  readonly own_id: string | null;
+}
+
 export interface Messages {
   /**
    * Group commit: every row with its turn, in order, in one statement. A row whose `idempotency_key` or `message_id` stands
@@ -173,7 +179,7 @@ export interface Messages {
   setCursors(marks: readonly { tenant_id: TenantId; message_id: MessageId; cursor: Cursor }[]): Promise<void>;
   get(tenant_id: TenantId, message_id: MessageId): Promise<MessageRow | undefined>;
   /** Where each stands; those that were deleted or never were are absent. */
-  places(tenant_id: TenantId, message_ids: readonly MessageId[]): Promise<Map<MessageId, Lane & { readonly cursor: Cursor | null }>>;
+  places(tenant_id: TenantId, message_ids: readonly MessageId[]): Promise<Map<MessageId, MessagePlace>>;
   byIdempotencyKey(tenant_id: TenantId, key: string): Promise<MessageRow | undefined>;
   /**
    * The newest `limit` messages of the lane before `before` (exclusive, by its place, also when deleted), oldest first.

@@ -35,12 +35,13 @@ export async function closeTurn(
   options: { own: boolean; error?: string | undefined },
 ): Promise<Effects> {
   const interrupted = outcome !== 'completed';
-  const rows = state.messages.map(({ message_id, role }) => {
+  const rows = state.messages.map(({ message_id, own_id, role }) => {
     const { text = '', reasoning = '' } = room.texts.get(message_id) ?? {};
     return messageRow(tenant_id, state, message_id, {
       role,
       text,
       reasoning: reasoning === '' ? null : reasoning,
+      own_id,
       ts: clock.now(),
       turn_id: state.turn_id,
       interrupted,

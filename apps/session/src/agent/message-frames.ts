@@ -2,6 +2,7 @@ import { type AgentUpFrameOf, durableFrame, type Lane, laneKey, type MessageId, 
 import type { MessageRow } from '@iris/store';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { mergeEffects, type OutFrame } from '../emission.js';
+import { tellAgents } from '../handlers/lookup.js';
 import { laneFrame, messageOut, stopOut } from '../rules/frames.js';
 import { agentMessageId, finalMark, isMessageId } from '../rules/ids.js';
 import { messageRow } from '../rules/rows.js';
@@ -86,6 +87,7 @@ async function final(request: AgentRequest, context: Context, said: Final, out: 
     tokens: said.tokens ?? null,
     runtime: runtimeOf(running?.role ?? said.role, said),
     ts: clock.now(),
+    own_id: said.message_id,
     turn_id: scope.kind === 'open' ? scope.state.turn_id : scope.kind === 'ended' ? scope.row.turn_id : null,
     idempotency_key: request.frame.turn_id === undefined ? null : finalMark(request.frame.turn_id, running?.role ?? said.role, said.text),
   });
@@ -192,21 +194,20 @@ export async function deleteMessages(
   const message_ids = [...new Set(asked)].filter((id) => !isElsewhere(id));
   // Only what can be ours: other names are listed, and that is all.
   const ours = message_ids.filter(isMessageId);
-  await store.messages.remove(tenant_id, lane, ours, clock.now());
   const frame = laneFrame('message.deleted', lane, { message_ids });
   const gone = new Set<MessageId>(message_ids);
-  const over = await turns.takeBack(tenant_id, lane, ours);
   const changed = [...room.turns.values()].filter(({ messages }) => messages.some(({ message_id }) => gone.has(message_id)));
-  const agent = options.agents
-    ? await Promise.all(
-        (await directory.agents(tenant_id))
-          .filter(({ install_id }) => install_id !== null)
-          .map(async ({ agent_id }) => ({
-            agent_id,
-            rows: await store.agentFrames.append(tenant_id, agent_id, [{ frame: { ...frame }, key: `deleted:${options.key}` }]),
-          })),
-      )
-    : [];
+  // The agent's own names are known only while the messages stand: its word is stored first.
+  const own_ids = Object.fromEntries([
+    ...ours.flatMap((id) => (typeof standing.get(id)?.own_id === 'string' ? [[id, standing.get(id)!.own_id] as const] : [])),
+    ...changed.flatMap(({ messages }) =>
+      messages.flatMap(({ message_id, own_id }) => (gone.has(message_id) ? [[message_id, own_id] as const] : [])),
+    ),
+  ]);
+  const told = { ...frame, payload: { message_ids, ...(Object.keys(own_ids).length === 0 ? {} : { own_ids }) } };
+  const agent = options.agents ? await tellAgents(tenant_id, told, `deleted:${options.key}`, { store, directory }) : [];
+  await store.messages.remove(tenant_id, lane, ours, clock.now());
+  const over = await turns.takeBack(tenant_id, lane, ours);
   return mergeEffects([
     ...changed.map((state) => becomes(room, { ...state, messages: state.messages.filter(({ message_id }) => !gone.has(message_id)) })),
     {

@@ -2,6 +2,7 @@ import type { AgentUpFrameOf, DownFrame } from '@iris/protocol';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { mergeEffects } from '../emission.js';
 import { historyPage } from '../handlers/history.js';
+import { laneIn } from '../handlers/lookup.js';
 import { searchResults } from '../handlers/search.js';
 import { laneOf } from '../rules/frames.js';
 import { queueSteer } from './close-turn.js';
@@ -26,7 +27,8 @@ export const agentHistory: Reader<'history'> = async (request, context) => {
 
 export const agentSearch: Reader<'search'> = async (request, context) => {
   const { query, scope } = request.frame.payload;
-  return searchResults(request.tenant_id, query, scope === 'all' ? undefined : laneOf(request.frame), context);
+  const lane = scope === 'all' || laneOf(request.frame) === undefined ? undefined : await laneIn(request.tenant_id, request.frame, context);
+  return searchResults(request.tenant_id, query, lane, context);
 };
 
 /** What the agent answers to `commands.catalog`, or says when it changes. */

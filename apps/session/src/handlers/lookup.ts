@@ -10,7 +10,11 @@ export async function quotasOf(tenant_id: TenantId, { directory }: Context): Pro
 }
 
 /** The lane a request names. @throws RequestError `not_found` when there is no such channel, or no such thread in it */
-export async function laneIn(tenant_id: TenantId, frame: UpFrame, { directory }: Context): Promise<Lane> {
+export async function laneIn(
+  tenant_id: TenantId,
+  frame: Pick<UpFrame, 'chat_id' | 'thread_id'>,
+  { directory }: Pick<Context, 'directory'>,
+): Promise<Lane> {
   const lane = laneOf(frame) ?? { chat_id: (await directory.channels(tenant_id)).defaultChat, thread_id: frame.thread_id ?? null };
   if ((await directory.lane(tenant_id, lane)) !== undefined) return lane;
   throw await missing(tenant_id, lane, { directory });
@@ -27,7 +31,7 @@ export async function tellAgents(
   tenant_id: TenantId,
   frame: Record<string, unknown>,
   key: string,
-  { store, directory }: Context,
+  { store, directory }: Pick<Context, 'store' | 'directory'>,
 ): Promise<
   {
     agent_id: Awaited<ReturnType<Context['directory']['agents']>>[number]['agent_id'];

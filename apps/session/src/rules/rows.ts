@@ -22,6 +22,7 @@ export function messageRow(tenant_id: TenantId, lane: Lane, message_id: MessageI
     client_ref: null,
     device_id: null,
     turn_id: null,
+    own_id: null,
     steer: false,
     interrupted: false,
     late: false,

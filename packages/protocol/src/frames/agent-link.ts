@@ -94,6 +94,11 @@ export const TurnSnapshot = Type.Object({
   reason: Type.Optional(Type.String()),
 });
 export const CommandsCatalogUp = Type.Object({ commands: Type.Array(CommandEntry), rev: Type.Optional(Type.Unknown()) });
+/** `own_ids`: what the agent itself called those of them that it said, by our id. */
+export const AgentMessageDeleted = Type.Object({
+  message_ids: Type.Array(Id),
+  own_ids: Type.Optional(Type.Record(Type.String(), Type.String())),
+});
 export const AgentMessageDelete = Type.Object({ message_ids: Ids });
 export const MediaRequest = Type.Object({
   kind: MediaKind,

@@ -59,6 +59,7 @@ export const message = (tenant_id: TenantId, fields: Partial<MessageRow> = {}): 
   client_ref: null,
   device_id: null,
   turn_id: null,
+  own_id: null,
   steer: false,
   interrupted: false,
   late: false,

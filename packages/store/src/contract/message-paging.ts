@@ -1,6 +1,6 @@
 import type { Lane, MessageId, TenantId } from '@iris/protocol';
 import { describe, expect, test } from '@jest/globals';
-import { fill, flat, newLane, newTenant, type Subject, unique } from './clients.js';
+import { fill, flat, message, newLane, newTenant, type Subject, unique } from './clients.js';
 
 export function paging(subject: Subject): void {
   async function ids(
@@ -82,11 +82,14 @@ export function paging(subject: Subject): void {
       const asked = [threaded!, placed!, placed!, owed!, gone!, foreign!, unique<MessageId>('m')];
       expect(await b.messages.places(tenant_id, asked)).toEqual(
         new Map([
-          [placed, { ...flat, cursor: 7 }],
-          [owed, { ...flat, cursor: null }],
-          [threaded, { ...lane, cursor: 9 }],
+          [placed, { ...flat, cursor: 7, own_id: null }],
+          [owed, { ...flat, cursor: null, own_id: null }],
+          [threaded, { ...lane, cursor: 9, own_id: null }],
         ]),
       );
+      const named = unique<MessageId>('m');
+      await a.messages.insert([{ message: { ...message(tenant_id), message_id: named, own_id: 'mine' } }]);
+      expect((await b.messages.places(tenant_id, [named])).get(named)?.own_id).toBe('mine');
       expect(await b.messages.places(tenant_id, [])).toEqual(new Map());
     });
 

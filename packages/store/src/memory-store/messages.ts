@@ -71,7 +71,9 @@ export function memoryMessages(state: MemoryState): Messages {
       return new Map(
         [...new Set(message_ids)].flatMap((id) => {
           const message = messages?.get(id);
-          return message === undefined ? [] : [[id, { ...laneOf(message.row), cursor: message.cursor }] as const];
+          return message === undefined
+            ? []
+            : [[id, { ...laneOf(message.row), cursor: message.cursor, own_id: message.row.own_id }] as const];
         }),
       );
     },

@@ -11,7 +11,7 @@ export const columns = {
   ),
   channel: list('tenant_id chat_id thread_id kind name is_default auto agent_id created_at'),
   message: list(
-    'tenant_id message_id chat_id thread_id role text reasoning media reply_to model tokens runtime ts cursor idempotency_key client_ref device_id turn_id steer interrupted late',
+    'tenant_id message_id chat_id thread_id role text reasoning media reply_to model tokens runtime ts cursor idempotency_key client_ref device_id turn_id steer interrupted late own_id',
   ),
   turn: list(
     'tenant_id turn_id chat_id thread_id agent_id message_id kind state outcome attempt boot_id stop_requested device_id connection_id position created_at accepted_at ended_at',

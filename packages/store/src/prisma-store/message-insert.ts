@@ -23,7 +23,7 @@ WITH input AS (
   SELECT * FROM json_to_recordset($1::json) AS i(
     ord int, tenant_id text, message_id text, chat_id text, thread_id text, role text, text text, reasoning text, media jsonb, reply_to text,
     model text, tokens bigint, runtime jsonb, ts bigint, cursor bigint, idempotency_key text, client_ref text, device_id text, turn_id text,
-    steer boolean, interrupted boolean, late boolean, search_text text, files json,
+    steer boolean, interrupted boolean, late boolean, own_id text, search_text text, files json,
     t_turn_id text, t_agent_id text, t_message_id text, t_kind text, t_device_id text, t_connection_id text, t_created_at bigint)
 ), inserted AS (
   INSERT INTO message (${columns.message.list}, search_text)

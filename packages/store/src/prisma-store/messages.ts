@@ -1,9 +1,9 @@
-import type { Cursor, Lane, MessageId } from '@iris/protocol';
+import type { Cursor, MessageId } from '@iris/protocol';
 import { mediaIdsOf } from '../media-ids.js';
 import type { MessageRow } from '../rows.js';
 import { foldText, parseQuery, snippetOf } from '../search-text.js';
 import { storable } from '../storable.js';
-import type { Messages } from '../store.js';
+import type { MessagePlace, Messages } from '../store.js';
 import { unusedMedia } from './channels.js';
 import { columns } from './columns.js';
 import type { Database } from './database.js';
@@ -34,7 +34,7 @@ WHERE m.tenant_id = n.tenant_id AND m.message_id = n.message_id AND m.cursor IS 
 
 const place = `SELECT cursor, seq FROM message WHERE ${inLane} AND message_id = $4`;
 
-const places = `SELECT message_id, chat_id, thread_id, cursor FROM message WHERE tenant_id = $1 AND message_id = ANY($2) AND deleted_at IS NULL`;
+const places = `SELECT message_id, chat_id, thread_id, cursor, own_id FROM message WHERE tenant_id = $1 AND message_id = ANY($2) AND deleted_at IS NULL`;
 
 /** Ids that nobody stored yet: refused from now on. Their place is the end of what the lane has. */
 const bury = `
@@ -45,7 +45,7 @@ FROM unnest($4::text[]) AS n(id) ON CONFLICT DO NOTHING`;
 /** Everything but id, place and key. */
 const empty = `
 UPDATE message SET deleted_at = $5, role = '', text = '', search_text = '', reasoning = NULL, media = NULL, reply_to = NULL, model = NULL,
-  tokens = NULL, runtime = NULL, ts = $5, client_ref = NULL, device_id = NULL, turn_id = NULL, steer = false, interrupted = false, late = false
+  tokens = NULL, runtime = NULL, ts = $5, client_ref = NULL, device_id = NULL, turn_id = NULL, steer = false, interrupted = false, late = false, own_id = NULL
 WHERE ${inLane} AND message_id = ANY($4) AND deleted_at IS NULL RETURNING message_id`;
 
 const dropFiles = 'DELETE FROM message_media WHERE tenant_id = $1 AND message_id = ANY($2) RETURNING media_id';
@@ -71,11 +71,7 @@ export function prismaMessages({ prisma, sql }: Database): Messages {
     get: async (tenant_id, message_id) =>
       maybeRowOf<MessageRow>(await prisma.message.findFirst({ where: { tenant_id, message_id, deleted_at: null } })),
     async places(tenant_id, message_ids) {
-      const found = await sql.rows<Lane & { message_id: MessageId; cursor: Cursor | null }>(
-        places,
-        [tenant_id, message_ids],
-        'message_places',
-      );
+      const found = await sql.rows<MessagePlace & { message_id: MessageId }>(places, [tenant_id, message_ids], 'message_places');
       return new Map(found.map(rowOf<(typeof found)[number]>).map(({ message_id, ...at }) => [message_id, at]));
     },
     byIdempotencyKey: async (tenant_id, idempotency_key) =>
