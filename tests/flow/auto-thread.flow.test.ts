@@ -107,7 +107,7 @@ describe('MSG4 MSG15: the same send again', () => {
         expect(b.frames('channel.created')).toHaveLength(12);
         expect(b.frames('message')).toHaveLength(12);
       },
-      { faults: { bus_lose: 0.2, bus_repeat: 0.1 }, seed: 11 },
+      { faults: { bus_drop: 0.2, bus_repeat: 0.1 }, seed: 11 },
     ));
 
   test('when the instance died with it, it is one thread and one message', () =>

@@ -33,7 +33,7 @@ test('CAP7 CAP1 STR5: a device with delta gets pieces in place of whole texts; o
       turn.delta(`word${i} `);
       await world.advance(50);
     }
-    const [{ text }] = [...turn.running.values()] as [{ text: string }];
+    const [{ text }] = [...turn.running.values()] as unknown as [{ text: string }];
     turn.stop();
     turn.end();
     for (const device of [a, b, d, e]) await device.next('agent.idle');
@@ -81,7 +81,7 @@ describe('CAP8: offsets count UTF-16 code units, and no piece splits a character
         turn.delta(text);
         await world.advance(120);
       }
-      const [{ text }] = [...turn.running.values()] as [{ text: string }];
+      const [{ text }] = [...turn.running.values()] as unknown as [{ text: string }];
       const pieces = streamed(d);
       expect(pieces.length).toBeGreaterThan(texts.length);
       let length = 0;
@@ -192,7 +192,7 @@ describe('CAP9: after a gap the whole text comes', () => {
         await world.advance(1_000);
         turn.delta(' all');
         await world.advance(1_000);
-        const [{ text }] = [...turn.running.values()] as [{ text: string }];
+        const [{ text }] = [...turn.running.values()] as unknown as [{ text: string }];
         const frames = streamed(d);
         expect(frames.some(({ type }) => type === 'message.update')).toBe(true);
         expect(frames.at(-1)).toMatchObject({ type: 'message.delta', payload: { text: ' all' } });
@@ -216,7 +216,7 @@ describe('CAP9: after a gap the whole text comes', () => {
           turn.delta(`w${i} `);
           await world.advance(110);
         }
-        const [{ text }] = [...turn.running.values()] as [{ text: string }];
+        const [{ text }] = [...turn.running.values()] as unknown as [{ text: string }];
         const frames = streamed(d);
         expect(text.startsWith(assembled(frames, frames[0]!.payload.message_id))).toBe(true);
         turn.stop();
@@ -224,7 +224,7 @@ describe('CAP9: after a gap the whole text comes', () => {
         await d.next('agent.idle');
         expect(d.frames('message.stop')[0]!.payload.final_text).toBe(text);
       },
-      { faults: { bus_lose: 0.2 }, seed: 4 },
+      { faults: { bus_drop: 0.2 }, seed: 4 },
     ));
 
   test('LNK31: the agent’s link drops in mid-answer: pieces go on from where they were', () =>

@@ -57,7 +57,7 @@ describe('a device has shown a message', () => {
       async ({ world, tenant, a, b }) => {
         const away = await tenant.join('away', { caps: { cursors: true } });
         away.cut();
-        const ids = [];
+        const ids: string[] = [];
         for (const text of ['one', 'two', 'three']) ids.push((await a.send(text)).payload.message_id!);
         for (const [n, message_id] of ids.entries()) {
           expect(await b.request('read.receipt', { message_id }, lane)).toMatchObject(ok);
@@ -79,7 +79,7 @@ describe('a device has shown a message', () => {
     onStage(
       async ({ world, tenant, a, b }) => {
         const other = { chat_id: (await a.request('channel.create', { name: 'other' })).payload.chat_id! };
-        const ids = [];
+        const ids: string[] = [];
         for (const [n, text] of ['one', 'two', 'three'].entries()) {
           for (const { node } of world.sessions) node.clock.skew(-600_000 * n);
           ids.push((await a.send(text)).payload.message_id!);
@@ -156,7 +156,7 @@ describe('a device has shown a message', () => {
   test('DEL2: with a message its receipts go', () =>
     onStage(
       async ({ tenant, a, b }) => {
-        const ids = [];
+        const ids: string[] = [];
         for (const text of ['one', 'two']) ids.push((await a.send(text)).payload.message_id!);
         for (const message_id of ids) await b.request('read.receipt', { message_id }, lane);
         await a.request('message.delete', { message_ids: [ids[1]!] }, lane);
