@@ -37,7 +37,7 @@ test('PIC1 PIC2 PIC7: the five kinds reach every device, under ids of ours, with
     await a.next('agent.idle');
   }));
 
-test('PIC2: the same name of the agent in two turns, and of two tenants, is two pickers', () =>
+test('PIC2 PIC14: the same name of the agent in two turns, and of two tenants, is two pickers', () =>
   onStage(async ({ world, agent, a, b }) => {
     const other = await world.tenant();
     const otherAgent = other.agent({ install_id: 'install-1' });
@@ -57,7 +57,7 @@ test('PIC2: the same name of the agent in two turns, and of two tenants, is two 
     const theirs = idOf(await stranger.next('picker.choice'));
     ids.add(theirs);
     expect(ids.size).toBe(3);
-    // PIC14: a foreign one reads as one that never was.
+    // A foreign one reads as one that never was.
     const foreign = await a.request('picker.select', { picker_id: theirs, value: 'low' });
     expect(foreign).toMatchObject(notFound);
     expect((await a.request('picker.select', { picker_id: 'p_never', value: 'low' })).payload).toEqual(foreign.payload);

@@ -101,7 +101,7 @@ test('what cannot be is said in one line, and leaves nothing running', async () 
       [place.dir(), ['--set', 'nosuch=1'], 'nosuch: no such setting'],
       [place.dir(), ['--set', 'ping_ms=soon'], 'ping_ms'],
       [place.dir(), ['--colour'], "Unknown option '--colour'"],
-      [place.dir(), ['--agent', 'openai', '--agent-url', 'http://127.0.0.1:1'], 'openai'],
+      [place.dir(), ['--agent', 'openai'], '--agent openai needs --agent-url'],
       [foreign, [], 'not empty and not ours'],
     ];
     for (const [dir, args, what] of cases) {

@@ -183,7 +183,7 @@ export const frameTable = {
     rules: ['CHA5', 'CHA10', 'CHA11', 'CHA13', 'LNK44'],
   },
   'channel.set_default': { up: change(channel.ChannelSetDefault, 'channel.list', 'lane'), rules: ['CHA6', 'CHA13'] },
-  'channel.delete': { up: change(channel.ChannelDelete, 'channel.deleted', 'lane'), rules: ['CHA7', 'CHA8', 'CHA9', 'CHA13'] },
+  'channel.delete': { up: change(channel.ChannelDelete, 'channel.deleted', 'lane'), rules: ['CHA7', 'CHA8', 'CHA9', 'CHA13', 'CHA14'] },
   'channel.list': { down: durable(channel.ChannelList), rules: ['CHA6', 'CHA12'] },
   'channel.created': {
     down: durable(channel.ChannelCreated),

@@ -39,6 +39,7 @@ export function realPatience(limit_ms = 20_000): Patience {
           end();
           reject(new Error(`nothing within ${within_ms} ms: ${describe()}`));
         }, within_ms);
+        timer.unref();
         waiting.add(look);
         look();
       }),

@@ -199,7 +199,7 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
       binary = [];
       wire = undefined;
       let mine: Wire | undefined;
-      mine = await dial({
+      const opening = dial({
         message: (data) => hear(connection, data),
         ping(data) {
           if (pong) mine?.pong(data);
@@ -209,6 +209,12 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
           patience.stir();
         },
       });
+      try {
+        mine = await opening;
+      } catch (error) {
+        connection.closed ??= { code: 1006, reason: 'refused' };
+        throw error;
+      }
       wire = mine;
       return connection;
     },

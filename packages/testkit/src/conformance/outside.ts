@@ -16,6 +16,7 @@ export const outside: ReadonlyMap<string, string> = new Map([
   ['STR9', 'takes an update that the bus loses'],
   ['HIS9', 'takes for ever'],
   ['DEL4', 'media of a deleted message go later, and an id alone does not say whether'],
+  ['CHA14', 'media of a deleted lane go later, and an id alone does not say whether'],
   ['PSH2', 'a push goes to a provider, not to the wire'],
   ['PSH3', 'a push goes to a provider, not to the wire'],
   ['PSH4', 'takes a provider that accepts'],

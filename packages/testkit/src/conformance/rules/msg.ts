@@ -75,6 +75,7 @@ export const msg: readonly Check[] = [
       const actor = await ctx.actor();
       const device = await ctx.join('phone');
       const from = (await device.sync()).payload.cursor!;
+      device.received.skip();
       const { echo, turn } = await actor.turn(device, ctx.text('same everywhere'), ctx.lane);
       const runtime = { model: 'test', context_pct: 38, cwd: '~', latency: 1.5, cost: 0.0012 };
       turn.commentary('not in history');
@@ -239,6 +240,7 @@ export const msg: readonly Check[] = [
       const away = await ctx.join('away');
       const [device, other] = [await ctx.join('phone'), await ctx.join('tablet', { door: 1 })];
       const from = (await device.sync()).payload.cursor!;
+      device.received.skip();
       const kept = await device.send(ctx.text('kept'), ctx.lane);
       const secret = ctx.text('secret');
       const echo = await device.send(secret, ctx.lane);
