@@ -13,6 +13,7 @@ export * from './test-turn.js';
 export * from './timeline.js';
 export * from './wire.js';
 export * from './world/agent-process.js';
+export { type App, app } from './world/app.js';
 export * from './world/conformance-target.js';
 export type { Break, Faults } from './world/faults.js';
 export * from './world/schedule.js';

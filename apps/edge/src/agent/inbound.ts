@@ -84,7 +84,7 @@ function act(edge: EdgeContext, link: AgentLink, state: Linked, frame: AgentUpFr
 function before({ texts }: Linked, frame: AgentUpFrame): void {
   if (frame.seq === undefined || frame.turn_id === undefined) return;
   const ended = frame.type === 'message.stop' || frame.type === 'message' ? frame.payload.message_id : undefined;
-  if (ended !== undefined) texts.stop(ended);
+  if (ended !== undefined) texts.stop(frame.turn_id, ended);
   texts.flush(frame.turn_id, ended);
 }
 

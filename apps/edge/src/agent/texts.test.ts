@@ -104,11 +104,27 @@ describe('texts', () => {
     ]);
     all.flush('tn1');
     delta('m', 2, 'c');
-    all.stop('m');
+    all.stop(turn_id, 'm');
     await clock.advance(1_000);
     expect(said()).toHaveLength(2);
     expect(all.size).toBe(0);
     expect(clock.timers).toBe(0);
+  });
+
+  test('LNK25 C122: turns that run side by side call their messages alike, and none says the other’s words', async () => {
+    const { clock, all, sent } = bench();
+    const others = 'tn2' as never;
+    const both = [turn_id, others];
+    for (const one of both) all.start({ type: 'message.start', turn_id: one, payload: { message_id: 'a1', role: 'assistant' } });
+    for (const one of both) all.delta({ type: 'message.delta', turn_id: one, payload: { message_id: 'a1', offset: 0, text: `of ${one}` } });
+    all.stop(turn_id, 'a1');
+    all.delta({ type: 'message.delta', turn_id: others, payload: { message_id: 'a1', offset: 6, text: ' and on' } });
+    await clock.advance(1_000);
+    expect(sent.map(({ body }) => body)).toMatchObject([
+      { turn_id: 'tn1', payload: { text: 'of tn1' } },
+      { turn_id: 'tn2', payload: { text: 'of tn2' } },
+      { turn_id: 'tn2', payload: { text: 'of tn2 and on' } },
+    ]);
   });
 
   test('LNK35 a snapshot is what is there from now on', async () => {

@@ -18,7 +18,7 @@ export interface Texts {
   /** Send what waits of a turn, before something that belongs behind it; `except` says its end itself. */
   flush(turn_id: string, except?: string): void;
   /** The message has its final text: what waits is dropped. */
-  stop(message_id: string): void;
+  stop(turn_id: string, message_id: string): void;
   /** Nothing of the turn waits any longer. */
   endTurn(turn_id: string): void;
   end(): void;
@@ -48,6 +48,9 @@ const slotsMax = 4_096;
 const textMax = 1024 * 1024;
 const utf8 = new TextEncoder();
 
+/** An agent's names for its messages are unique within a turn only: many call each turn's first one alike, and turns run side by side. */
+const messageKey = (turn_id: string | undefined, message_id: string | undefined) => `m:${turn_id ?? ''}\n${message_id ?? ''}`;
+
 export function texts(deps: {
   readonly clock: Clock;
   readonly config: { readonly update_ms: number; readonly update_bytes_per_second: number };
@@ -65,7 +68,13 @@ export function texts(deps: {
     return slot;
   };
   const textSlot = (turn_id: string | undefined, message_id: string): { slot: Slot; text: Text } => {
-    const slot = slotOf(`m:${message_id}`, turn_id, () => ({ kind: 'text', message_id, text: '', reasoning: '', broken: false }));
+    const slot = slotOf(messageKey(turn_id, message_id), turn_id, () => ({
+      kind: 'text',
+      message_id,
+      text: '',
+      reasoning: '',
+      broken: false,
+    }));
     return { slot, text: slot.content as Text };
   };
   const drop = (key: string) => {
@@ -145,10 +154,10 @@ export function texts(deps: {
       touch(slot);
     },
     flush(turn_id, except) {
-      for (const [key, slot] of slots) if (slot.dirty && slot.turn_id === turn_id && key !== `m:${except}`) send(slot);
+      for (const [key, slot] of slots) if (slot.dirty && slot.turn_id === turn_id && key !== messageKey(turn_id, except)) send(slot);
     },
-    stop(message_id) {
-      drop(`m:${message_id}`);
+    stop(turn_id, message_id) {
+      drop(messageKey(turn_id, message_id));
     },
     endTurn(turn_id) {
       for (const [key, slot] of slots) if (slot.turn_id === turn_id) drop(key);

@@ -25,6 +25,8 @@ export interface Backbone {
   failStore: boolean;
   /** Looks at what crosses the bus; false loses it. */
   onBus?: (delivery: { subject: string; from: string; to: string; kind: string }) => boolean;
+  /** Hears every call that a process makes to the store or the outbox. */
+  onCall?: (call: { from: string; to: 'store' | 'outbox'; name: string }) => void;
   /** Hears everything that a process says on the bus, before anything happens to it. */
   onSaid?: (said: { from: string; kind: 'publish' | 'request'; subject: string; data: Uint8Array }) => void;
 }
@@ -108,7 +110,16 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
       const own = chance(seed).fork(name);
       const way = (range: () => readonly [number, number], in_order: boolean): Passage =>
         passage({ process: clock, net, delay_ms: () => draw(range()), in_order, arrives_dead: () => dice.happens(0.5) });
-      const outboxWay = way(() => self.faults.outbox_ms, true);
+      const heard = (to: 'store' | 'outbox', { pass }: Passage): Passage => ({
+        pass(call, run) {
+          self.onCall?.({ from: name, to, name: call });
+          return pass(call, run);
+        },
+      });
+      const outboxWay = heard(
+        'outbox',
+        way(() => self.faults.outbox_ms, true),
+      );
       const failing = ({ pass }: Passage): Passage => ({
         pass: (call, run) =>
           pass(call, () => {
@@ -129,7 +140,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
           through(brokenOutbox(logged(outbox.connect()), breaks, part), outboxWay, ['onReconnected', 'connected', 'close']),
           clock,
         ),
-        store: through(brokenStore(store, breaks), failing(way(() => self.faults.store_ms, false))),
+        store: through(brokenStore(store, breaks), heard('store', failing(way(() => self.faults.store_ms, false)))),
         jobs: jobs.connect(),
         setConnected: (connected) => bus.setConnected(connected),
         kill() {
