@@ -279,8 +279,10 @@ export function describeMedia(name: string, open: () => Promise<MediaUnderTest>)
       expect(await other.sweep(Date.now() - 60_000)).toBe(0);
       // Servers keep the time to the second, and it is their own.
       expect(await other.sweep(Date.now() + 60_000)).toBe(1);
-      expect(await other.sweep(Date.now() + 60_000)).toBe(0);
       await expect(abandoned.finish()).rejects.toThrow();
+      // A part that was on its way may have been stored after all: S3 asks to abort again, which is what the next sweep does.
+      await other.sweep(Date.now() + 60_000);
+      expect(await other.sweep(Date.now() + 60_000)).toBe(0);
       expect(await other.stat(tenant_id, old)).toBeUndefined();
       expect(await other.stat(tenant_id, finished)).toEqual({ size: 6 * MiB });
     });
