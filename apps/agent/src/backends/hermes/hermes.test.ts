@@ -63,6 +63,24 @@ test('a run: text, reasoning, tools, the end; the turn is its key, the lane its 
   });
 });
 
+test('what Hermes 0.19 calls reasoning is the answer again, and is not shown as reasoning', async () => {
+  const it = await start();
+  const turn = it.begin('What is here?');
+  const { events } = await begun();
+  await say(events, 'message.delta', { delta: 'Two files. ' });
+  await say(events, 'message.delta', { delta: 'Shall I count them?' });
+  await say(events, 'reasoning.available', { text: 'Two files. Shall I' });
+  await say(events, 'tool.started', { tool: 'terminal', preview: 'ls' });
+  await say(events, 'reasoning.available', { text: 'Two files. Shall I count them?' });
+  await say(events, 'tool.completed', { tool: 'terminal', duration: 0.5, error: false });
+  await say(events, 'message.delta', { delta: 'Two.' });
+  await say(events, 'reasoning.available', { text: 'Two.' });
+  await say(events, 'run.completed', { output: 'Two.' });
+  const { frames, texts } = await it.ended(turn);
+  expect(texts).toEqual(['Two files. Shall I count them?', 'Two.']);
+  expect(frames.filter(({ payload }) => 'reasoning' in payload)).toEqual([]);
+});
+
 test('an approval is asked with its choices and answered with its request_id', async () => {
   const it = await start();
   const turn = it.begin('clean up');

@@ -39,10 +39,11 @@ export async function perform(turn: Turn, run_id: string, parts: { runs: Runs; k
     return segment;
   };
   const reason = (text: string, streamed: boolean) => {
+    const begins = (said = '') => said.trim().startsWith(text.trim());
     if (text === '') return;
+    // Versions that stream it say it again as a whole; 0.19 says the beginning of the answer itself.
+    if (!streamed && (segment?.reasoning || begins(segment?.text) || begins(closed.at(-1)))) return;
     const one = open();
-    // Versions that stream it say it again as a whole.
-    if (!streamed && one.reasoning) return;
     one.reasoning = true;
     one.stream.reason(text);
   };

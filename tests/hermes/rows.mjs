@@ -1,0 +1,285 @@
+import { existsSync } from 'node:fs';
+
+/**
+ * What a person sees of an agent, row by row of the agent link. Each row gets a scene with a device, the scripted model and the means to
+ * break things, throws when what was seen is not what the link promises, and returns a few words of evidence.
+ */
+
+const quick = { within_ms: 30_000 };
+const long = { within_ms: 90_000 };
+
+const texts = (frames) => frames.map(({ payload }) => payload.final_text ?? payload.text ?? '');
+const ofTurn = (device, from) => device.received.all.slice(from).map(({ frame }) => frame);
+const fail = (why) => {
+  throw new Error(why);
+};
+const short = (frames) => frames.map(({ type, payload }) => `${type}${payload.text ? `(${payload.text.slice(0, 40)})` : ''}`).join(' ');
+
+/** Sends, and gives everything up to the turn's end. */
+async function turn(device, text, { end = quick, during } = {}) {
+  const from = device.received.all.length;
+  const sent = await device.send(text);
+  if (sent.type !== 'message') fail(`the send was answered with ${sent.type}: ${sent.payload.message}`);
+  await during?.(from);
+  await idle(device, from, end, text);
+  return ofTurn(device, from);
+}
+
+async function idle(device, from, end, text) {
+  const found = () => ofTurn(device, from).some(({ type }) => type === 'agent.idle') || undefined;
+  const { patience } = device;
+  try {
+    await patience.wait(found, { ...end, describe: () => '' });
+  } catch {
+    fail(`no agent.idle after "${text}": ${short(ofTurn(device, from))}`);
+  }
+}
+const sees = (device, from, test, what, limit = quick) =>
+  device.patience.wait(() => ofTurn(device, from).find(test), { ...limit, describe: () => `${what}: ${short(ofTurn(device, from))}` });
+
+const said = (frames) => frames.filter(({ type, payload }) => (type === 'message.stop' || type === 'message') && payload.role !== 'user');
+const finals = (frames) => texts(said(frames).filter(({ payload }) => payload.role !== 'system'));
+const includes = (frames, words) => finals(frames).some((text) => text.includes(words));
+const count = (frames, words) => finals(frames).filter((text) => text.includes(words)).length;
+const growing = (frames) => frames.filter(({ type, payload }) => type === 'message.update' && payload.role !== 'user');
+
+export const rows = {
+  async text({ device }) {
+    const frames = await turn(device, '[[say Good morning to you]]');
+    if (count(frames, 'Good morning to you') !== 1) fail(`said: ${JSON.stringify(finals(frames))}`);
+    if (said(frames).some(({ payload }) => payload.reasoning)) fail('with a reasoning that the model did not have');
+    return 'one final';
+  },
+  async memory({ device, model }) {
+    await turn(device, 'My word is heliotrope. [[say noted]]');
+    await turn(device, 'And now? [[say second]]');
+    const { messages } = model.about('And now?')[0];
+    if (!JSON.stringify(messages).includes('heliotrope')) fail('the second question did not carry the first');
+    return 'the second turn knew the first';
+  },
+  async streaming({ device }) {
+    const frames = await turn(device, '[[count 60 40 s]]');
+    if (!includes(frames, 's60')) fail(`said: ${JSON.stringify(finals(frames))}`);
+    const lengths = growing(frames).map(({ payload }) => payload.text.length);
+    if (new Set(lengths).size < 3) fail(`${lengths.length} updates`);
+    return `${lengths.length} updates before the final`;
+  },
+  async reasoning({ device }) {
+    const frames = await turn(device, '[[think I wonder about this | And this is it]]');
+    if (!includes(frames, 'And this is it')) fail(`said: ${JSON.stringify(finals(frames))}`);
+    if (!said(frames).some(({ payload }) => (payload.reasoning ?? '').includes('I wonder'))) fail('no reasoning');
+    return 'in message.stop';
+  },
+  async tools({ device }) {
+    const frames = await turn(device, '[[run echo iris-$((40+2))]]');
+    const start = frames.find(({ type }) => type === 'tool.start') ?? fail(`no tool.start: ${short(frames)}`);
+    const end = frames.find(({ type, payload }) => type === 'tool.end' && payload.index === start.payload.index) ?? fail('no tool.end');
+    if (!includes(frames, 'iris-42')) fail(`said: ${JSON.stringify(finals(frames))}`);
+    const output = String(end.payload.output_preview ?? '').includes('iris-42');
+    return `${start.payload.name}, ok ${end.payload.ok}, ${output ? 'with output' : 'without output'}${start.payload.args === undefined ? ', without args' : ''}`;
+  },
+  async footer({ device }) {
+    const frames = await turn(device, '[[say with a footer]]');
+    const { model, tokens, runtime } = said(frames).find(({ payload }) => payload.role !== 'system')?.payload ?? {};
+    if (runtime?.model === undefined && model === undefined) fail(`runtime: ${JSON.stringify(runtime)}`);
+    return Object.entries({ model, tokens, ...runtime })
+      .map(([name, value]) => `${name} ${value}`)
+      .join(', ');
+  },
+  async approval({ device, work }) {
+    const answer = async (value, wanted) => {
+      const command = `rm -rf ${work}/${value}-$((1+1)) && echo gone-${value}-$((1+1))`;
+      const frames = await turn(device, `[[run ${command}]]`, {
+        end: long,
+        async during(from) {
+          const asked = await sees(device, from, ({ type }) => type === 'picker.approval', 'no picker.approval');
+          const { picker_id, choices } = asked.payload;
+          if (!choices.some((one) => one.value === value)) fail(`choices: ${choices.map((one) => one.value)}`);
+          const ack = await device.request('picker.select', { picker_id, value });
+          if (ack.type !== 'ack') fail(`picker.select: ${ack.payload.message}`);
+        },
+      });
+      if (includes(frames, `gone-${value}-2`) !== wanted) fail(`after ${value}: ${JSON.stringify(finals(frames))}`);
+    };
+    await answer('once', true);
+    await answer('deny', false);
+    return 'asked, allowed once; asked again, denied';
+  },
+  async clarify({ device }) {
+    const frames = await turn(device, '[[ask Which colour? | red | blue]]', {
+      end: long,
+      async during(from) {
+        const asked = await sees(device, from, ({ type }) => type === 'picker.clarify', 'no picker.clarify', { within_ms: 10_000 });
+        const { picker_id, choices } = asked.payload;
+        const { value } = choices.find(({ label }) => label.includes('blue')) ?? fail(`choices: ${JSON.stringify(choices)}`);
+        await device.request('picker.select', { picker_id, value });
+      },
+    });
+    if (!includes(frames, 'blue')) fail(`said: ${JSON.stringify(finals(frames))}`);
+    return 'asked and answered';
+  },
+  async stop({ device, model, work }) {
+    const stopped = async (text, begun) => {
+      let stopped_at = 0;
+      const frames = await turn(device, text, {
+        async during(from) {
+          await begun(from);
+          stopped_at = Date.now();
+          const answer = await device.request('agent.stop', {}, { chat_id: 'android:default' });
+          if (answer.type !== 'ack') fail(`agent.stop: ${answer.payload.message}`);
+        },
+      });
+      const took = Date.now() - stopped_at;
+      if (took > 4_000) fail(`idle came ${took} ms after the stop`);
+      return { frames, took };
+    };
+    const words = '[[count 400 50 n]]';
+    const streaming = await stopped(words, async () => {
+      await device.patience.wait(() => model.about(words).length > 0 || undefined, { ...quick, describe: () => 'the model was not asked' });
+    });
+    if (includes(streaming.frames, 'n400')) fail('it went on to the end');
+    const tool = await stopped(`[[run sleep 5 && touch ${work}/finished && echo finished]]`, (from) =>
+      sees(device, from, ({ type }) => type === 'tool.start', 'no tool.start', { within_ms: 2_500 }).catch(() => {}),
+    );
+    // Longer than the tool would have taken.
+    await new Promise((resolve) => setTimeout(resolve, 6_000));
+    if (existsSync(`${work}/finished`)) fail('the tool went on to its end');
+    const after = await turn(device, '[[say and on we go]]');
+    if (count(after, 'and on we go') !== 1) fail(`afterwards: ${JSON.stringify(finals(after))}`);
+    return `idle ${streaming.took} ms after it in an answer, ${tool.took} ms in a tool, whose process was ended`;
+  },
+  async steer({ device, model }) {
+    const from = device.received.all.length;
+    const frames = await turn(device, '[[run sleep 3 && echo slept]]', {
+      end: long,
+      async during(from) {
+        await sees(device, from, ({ type }) => type === 'tool.start', 'no tool.start');
+        await device.request('agent.steer', { text: 'mind the gap' }, { chat_id: 'android:default' });
+      },
+    });
+    if (!includes(frames, 'slept')) fail(`said: ${JSON.stringify(finals(frames))}`);
+    const heard = () => model.asked.some(({ messages }) => JSON.stringify(messages).includes('mind the gap')) || undefined;
+    await device.patience.wait(heard, { ...quick, describe: () => 'the steer was not heard' });
+    await sees(device, from, ({ type }) => type === 'agent.idle', 'no idle');
+    const within = model.about('[[run sleep 3').some(({ messages }) => JSON.stringify(messages).includes('mind the gap'));
+    // As the next turn it has an end of its own.
+    if (!within)
+      await device.patience.wait(() => ofTurn(device, from).filter(({ type }) => type === 'agent.idle').length > 1 || undefined, {
+        ...quick,
+        describe: () => 'the next turn does not end',
+      });
+    return within ? 'used in the running turn' : 'became the next turn';
+  },
+  async failure({ device }) {
+    const frames = await turn(device, '[[fail]]', { end: long });
+    if (!said(frames).length) fail('nothing was said');
+    return JSON.stringify(texts(said(frames)).at(-1).slice(0, 60));
+  },
+  async commands({ device }) {
+    const catalog = await device.request('commands.catalog', {});
+    const names = catalog.payload.commands.map(({ name }) => name);
+    if (names.length === 0) fail('an empty catalog');
+    const frames = await turn(device, '/status');
+    if (!said(frames).length) fail('/status said nothing');
+    return `${names.length} in the catalog, /status answered`;
+  },
+  async 'picker.model'({ device }) {
+    const frames = await turn(device, '/model', {
+      end: long,
+      async during(from) {
+        const asked = await sees(device, from, ({ type }) => type === 'picker.model', 'no picker.model', { within_ms: 10_000 });
+        const { picker_id, providers } = asked.payload;
+        const provider =
+          providers.find(({ models }) => models.some(({ id }) => id === 'scripted-large')) ?? fail(JSON.stringify(providers).slice(0, 200));
+        await device.request('picker.select', { picker_id, value: `${provider.id}/scripted-large` });
+      },
+    });
+    return JSON.stringify(texts(said(frames)).at(-1)?.slice(0, 60));
+  },
+  /** kill -9 of Hermes in the middle of an answer. */
+  async 'restart of Hermes'({ device, model, hermes }) {
+    const words = '[[count 300 50 h]]';
+    const before = model.about(words).length;
+    let text = '';
+    const frames = await turn(device, words, {
+      end: { within_ms: 150_000 },
+      async during(from) {
+        await device.patience.wait(() => model.about(words).length > before || undefined, {
+          ...quick,
+          describe: () => 'the model was not asked',
+        });
+        await sees(device, from, ({ type, payload }) => type === 'message.update' && payload.text.includes('h5'), '', { within_ms: 3_000 })
+          .then((frame) => {
+            text = frame.payload.text;
+          })
+          .catch(() => {});
+        await hermes.kill();
+        await hermes.start();
+      },
+    });
+    if (frames.filter(({ type }) => type === 'agent.idle').length !== 1) fail(`ended more than once: ${short(frames)}`);
+    const asked = model.about(words).length - before;
+    const kept = said(frames).some(({ payload }) => (payload.final_text ?? payload.text ?? '').includes('h5'));
+    if (text !== '' && !kept) fail('what had been said is gone');
+    const after = await turn(device, '[[say here again]]', { end: { within_ms: 90_000 } });
+    if (count(after, 'here again') !== 1) fail(`afterwards: ${JSON.stringify(finals(after))}`);
+    const whole = includes(frames, 'h300')
+      ? 'the answer came whole'
+      : `the turn ended as broken off${text === '' ? '' : ', with what had been said'}`;
+    return `${whole}; the model was asked ${asked} time${asked === 1 ? '' : 's'}; the next turn is answered`;
+  },
+  async 'restart of an edge'(scene) {
+    return breaking(scene, 'e', async () => {
+      await scene.cluster.edges[scene.agent_edge].kill();
+      await scene.restartEdge();
+    });
+  },
+  async 'restart of a session instance'(scene) {
+    return breaking(scene, 'i', async () => {
+      for (const session of scene.cluster.sessions.filter(({ alive }) => alive)) {
+        const started = scene.cluster.startSession();
+        await session.kill();
+        await started;
+      }
+    });
+  },
+};
+
+/** Something of the gateway goes and comes back in the middle of an answer, which must come whole, once. */
+async function breaking({ device, model, may_end_early }, word, strike) {
+  const words = `[[count 120 50 ${word}]]`;
+  const before = model.about(words).length;
+  const from = device.received.all.length;
+  await device.send(words);
+  await device.patience.wait(() => model.about(words).length > before || undefined, {
+    ...quick,
+    describe: () => 'the model was not asked',
+  });
+  await sees(device, from, ({ type, payload }) => type === 'message.update' && payload.text.includes(`${word}5`), '', {
+    within_ms: 3_000,
+  }).catch(() => {});
+  await strike();
+  await sees(
+    device,
+    from,
+    ({ type, payload }) => (payload.final_text ?? (type === 'message' ? payload.text : '') ?? '').includes(`${word}120`),
+    'no final',
+    {
+      within_ms: 120_000,
+    },
+  );
+  await idle(device, from, { within_ms: 60_000 }, words);
+  const frames = ofTurn(device, from);
+  if (model.about(words).length - before !== 1) fail(`the model was asked ${model.about(words).length - before} times`);
+  const finalIds = new Set(
+    said(frames)
+      .filter(({ payload }) => (payload.final_text ?? payload.text ?? '').includes(`${word}120`))
+      .map(({ payload }) => payload.message_id),
+  );
+  if (finalIds.size !== 1) fail(`the final came as ${finalIds.size} messages`);
+  const early = frames.some(({ payload }) => payload.interrupted === true);
+  if (early && !may_end_early) fail('the turn was shown as interrupted');
+  const after = await turn(device, `[[say still here ${word}]]`, { end: { within_ms: 60_000 } });
+  if (count(after, `still here ${word}`) !== 1) fail(`afterwards: ${JSON.stringify(finals(after))}`);
+  return early ? 'shown as interrupted, then the whole answer, once' : 'the answer came whole, once';
+}

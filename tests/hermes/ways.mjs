@@ -1,0 +1,41 @@
+/**
+ * The ways in which a Hermes can attach. `hermes(stand)` is what Hermes is told, `attach(stand)` starts what stands between it and the
+ * gateway, if anything does. `limits`: rows that the way cannot carry, and whose limit that is.
+ */
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { baseConfig } from './hermes.mjs';
+import { startProgram } from './stand.mjs';
+
+const inRoot = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const key = 'the-key-of-the-api-server-0123456789';
+
+const answers = async (url) => {
+  try {
+    return (await fetch(url, { signal: AbortSignal.timeout(2_000) })).ok;
+  } catch {
+    return false;
+  }
+};
+
+export const ways = {
+  runner: {
+    label: 'the hermes runner, over the Runs API',
+    hermes: ({ model, api_port }) => ({
+      config: baseConfig({ model_url: model.url, more: 'platform_toolsets:\n  api_server: [terminal, clarify]\n' }),
+      env: { API_SERVER_ENABLED: 'true', API_SERVER_KEY: key, API_SERVER_PORT: String(api_port), API_SERVER_HOST: '127.0.0.1' },
+      ready: () => answers(`http://127.0.0.1:${api_port}/health`),
+    }),
+    attach: ({ api_port, agent_url, tenant, dir }) =>
+      startProgram(
+        inRoot('apps/agent/bin/iris-agent.js'),
+        ['--gateway', agent_url, '--hermes', `http://127.0.0.1:${api_port}`, '--spool', join(dir, 'spool')],
+        { env: { IRIS_AGENT_TOKEN: tenant.agent_token, IRIS_AGENT_KEY: key }, log_file: join(dir, 'runner.log') },
+      ),
+    limits: {
+      clarify: 'Hermes: the Runs API has no way to ask the person',
+      reasoning: 'Hermes: the Runs API gives no reasoning of the model (its reasoning.available is the answer again)',
+      'picker.model': 'Hermes: no GET /api/model/options',
+    },
+  },
+};
