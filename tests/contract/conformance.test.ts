@@ -312,6 +312,27 @@ const mutations: readonly (readonly [what: string, rule: string, only: readonly 
     ['HEL3'],
     between(() => ({ down: (frame) => [frame], closed: (code) => (code === 4401 ? 1000 : code) })),
   ],
+  [
+    'the worst hit comes first',
+    'SEA3',
+    ['SEA3'],
+    of('search.results', (frame) => payload(frame, { hits: [...(frame.payload.hits as object[])].reverse() })),
+  ],
+  [
+    'a snippet is cut where it happens to be',
+    'SEA4',
+    ['SEA4'],
+    of('search.results', (frame) => {
+      const hits = frame.payload.hits as { snippet: string }[];
+      return payload(frame, { hits: hits.map((hit) => ({ ...hit, snippet: hit.snippet.replace(/^…../u, '…') })) });
+    }),
+  ],
+  [
+    'a search forgets its newest',
+    'SEA6',
+    ['SEA6'],
+    of('search.results', (frame) => payload(frame, { hits: (frame.payload.hits as object[]).slice(1) })),
+  ],
   ['frames do not begin with the version', 'ENV19', ['KEE1'], of('pong', ({ v, ...frame }) => ({ ...frame, v }))],
 ];
 

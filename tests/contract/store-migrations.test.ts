@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { migrate } from '@iris/store';
+import type { TenantId } from '@iris/protocol';
+import { migrate, prismaStore } from '@iris/store';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { databaseForTests } from './postgres-servers.js';
@@ -52,6 +54,51 @@ describe('migrations', () => {
     address.pathname += '_new';
     expect((await Promise.all([migrate(address.href), migrate(address.href)])).flat()).toEqual(all);
     await withClient((client) => client.query(`drop database ${address.pathname.slice(1)} with (force)`));
+  }, 60_000);
+
+  test('SEA1: messages that stood before the search index are found by it; what was interrupted goes on', async () => {
+    const address = new URL(database.url);
+    address.pathname += '_old';
+    const name = address.pathname.slice(1);
+    await withClient((client) => client.query(`create database ${name}`));
+    const client = new pg.Client({ connectionString: address.href });
+    await client.connect();
+    const store = prismaStore({ url: address.href });
+    try {
+      const before = all.filter((migration) => migration < '0003');
+      await client.query(`create table _prisma_migrations (id varchar(36) primary key, checksum varchar(64) not null, finished_at timestamptz,
+        migration_name varchar(255) not null, logs text, rolled_back_at timestamptz, started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`);
+      for (const migration of before) {
+        const sql = readFileSync(join(folder, 'prisma/migrations', migration, 'migration.sql'), 'utf8');
+        await client.query(sql);
+        const checksum = createHash('sha256').update(sql).digest('hex');
+        const row =
+          'insert into _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count) values ($1, $2, now(), $1, 1)';
+        await client.query(row, [migration, checksum]);
+      }
+      await client.query(`insert into tenant (tenant_id, name, created_at) values ('tn_old', 'Old', 1)`);
+      await client.query(`insert into channel (tenant_id, chat_id, kind, name, is_default, auto, created_at, number)
+        values ('tn_old', 'android:default', 'default', 'Default', true, false, 1, 0)`);
+      await client.query(`insert into message (tenant_id, message_id, chat_id, thread_id, role, text, search_text, ts, cursor, deleted_at)
+        select 'tn_old', 'm_' || n, 'android:default', '', 'user', case when n % 500 = 7 then 'Ein alter Körper 天气 ' || n else 'Filler ' || n end, 'as it was', n, n,
+        case when n = 507 then 9 end from generate_series(1, 2600) as n`);
+      expect(await migrate(address.href)).toEqual(all.filter((migration) => migration >= '0003'));
+      const found = async (text: string) =>
+        (await store.messages.search('tn_old' as TenantId, { text, limit: 50 })).rows.map(({ message_id }) => message_id);
+      const old = ['m_2507', 'm_2007', 'm_1507', 'm_1007', 'm_7'];
+      for (const text of ['körper', 'orpe', '天气', 'ALTER -filler']) expect(await found(text)).toEqual(old);
+      expect(await found('"as it was"')).toEqual([]);
+      // As when the process died before all were folded.
+      await client.query(`update message set search_grams = null, search_text = 'as it was' where ts < 1000`);
+      expect(await found('körper')).toEqual(old.slice(0, 4));
+      expect(await migrate(address.href)).toEqual([]);
+      expect(await found('körper')).toEqual(old);
+      expect((await client.query('select count(*)::int as n from message where search_grams is null')).rows).toEqual([{ n: 0 }]);
+    } finally {
+      await store.close();
+      await client.end();
+      await withClient((admin) => admin.query(`drop database ${name} with (force)`));
+    }
   }, 60_000);
 
   test('the migrations make exactly what the schema says', () => {

@@ -6,6 +6,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Log, silentLog } from '@iris/runtime';
 import pg from 'pg';
+import { refold } from './refold.js';
 
 /** Of this package: the same from `src` and from `dist`. */
 const folder = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -27,7 +28,7 @@ interface Applied {
 }
 
 /**
- * Bring the database to this version's tables, and make it when it is not there. What is done already costs one look.
+ * Bring the database to this version's tables, and make it when it is not there. What is done already costs a look.
  * Runs `prisma migrate deploy` with the schema engine of this package, so nothing is downloaded.
  * @returns names of the migrations that were applied by this call
  * @throws when a migration fails, or one that was applied has been changed since
@@ -41,9 +42,10 @@ export async function migrate(databaseUrl: string, log: Log = silentLog): Promis
   try {
     await client.query('SELECT pg_advisory_lock($1)', [lockKey]);
     const missing = await outstanding(client);
-    if (missing.length === 0) return [];
-    await deploy(databaseUrl);
-    return announce(missing, log);
+    if (missing.length > 0) await deploy(databaseUrl);
+    const folded = await refold(client);
+    if (folded > 0) log.info('store.messages_folded', { count: folded });
+    return missing.length > 0 ? announce(missing, log) : [];
   } finally {
     await client.end().catch(() => {});
   }

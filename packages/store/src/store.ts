@@ -160,6 +160,12 @@ export interface MessagePlace extends Lane {
   readonly own_id: string | null;
 }
 
+/** A message that a search found. */
+export interface SearchHit extends Pick<MessageRow, 'message_id' | 'chat_id' | 'thread_id' | 'role' | 'ts'> {
+  /** At most 160 code points of its text around the match; no character is cut. */
+  readonly snippet: string;
+}
+
 export interface Messages {
   /**
    * Group commit: every row with its turn, in order, in one statement. A row whose `idempotency_key` or `message_id` stands
@@ -190,11 +196,13 @@ export interface Messages {
     lane: Lane,
     options: { before?: MessageId; limit: number },
   ): Promise<{ rows: MessageRow[]; has_more: boolean } | 'unknown_before'>;
-  /** Words, "quoted phrases" and -excluded ones, without regard to case and accents; newest first. Provisional: it looks at every message. */
-  search(
-    tenant_id: TenantId,
-    query: { text: string; lane?: Lane; limit: number },
-  ): Promise<{ rows: (MessageRow & { snippet: string })[]; has_more: boolean }>;
+  /**
+   * Messages with every word and "quoted phrase" of the text, also as part of a word, and none of the -excluded ones, without regard to
+   * case and accents, in any script. Any text is a query; one that asks for nothing, or only excludes, finds nothing.
+   * Best first: all terms in a row, all as whole words, all at beginnings of words, anywhere; the newer first among equals. Where more
+   * than `limit` of the newest 1,000 messages match best, older ones are not looked at. `has_more` is exact.
+   */
+  search(tenant_id: TenantId, query: { text: string; lane?: Lane; limit: number }): Promise<{ rows: SearchHit[]; has_more: boolean }>;
   /**
    * Leaves id and place, nothing else. Also remembers ids that were never stored (a running one), with the lane's end as their place,
    * so that no late insert brings them back. Messages of another lane are left alone. `removed`: those that stood until now;

@@ -2,7 +2,9 @@ import type { MessageId } from '@iris/protocol';
 import { copy } from '../copy.js';
 import { mediaIdsOf } from '../media-ids.js';
 import type { MessageRow } from '../rows.js';
-import { foldText, matches, parseQuery, snippetOf } from '../search-text.js';
+import { parseQuery, rankOf } from '../search/query.js';
+import { searchText } from '../search/search-text.js';
+import { snippetOf } from '../search/snippet.js';
 import { storable } from '../storable.js';
 import type { Messages, NewTurn } from '../store.js';
 import { unused } from './lane-removal.js';
@@ -26,7 +28,7 @@ export function memoryMessages(state: MemoryState): Messages {
     if (tenant.tombstones.has(message_id) || (idempotency_key !== null && tenant.deadKeys.has(idempotency_key))) return 'deleted';
     if (!hasLane(tenant, message)) return 'no_lane';
     const row = copy(storable(message));
-    tenant.messages.set(message_id, { row, cursor: row.cursor, seq: state.nextSeq(), folded: foldText(row.text) });
+    tenant.messages.set(message_id, { row, cursor: row.cursor, seq: state.nextSeq(), folded: searchText(row.text) });
     if (idempotency_key !== null) tenant.messageKeys.set(idempotency_key, message_id);
     if (turn) newTurn(state, tenant, laneOf(row), turn);
     return { row: copy(row), inserted: true };
@@ -53,7 +55,7 @@ export function memoryMessages(state: MemoryState): Messages {
         interrupted,
         late,
       };
-      tenant.messages.set(row.message_id, { ...old, row: replaced, folded: foldText(text) });
+      tenant.messages.set(row.message_id, { ...old, row: replaced, folded: searchText(text) });
       return copy(replaced);
     },
     async setCursors(marks) {
@@ -99,12 +101,17 @@ export function memoryMessages(state: MemoryState): Messages {
     async search(tenant_id, { text, lane, limit }) {
       const query = parseQuery(text);
       const hits = [...(state.tenants.get(tenant_id)?.messages.values() ?? [])]
-        .filter(({ row, folded }) => (lane === undefined || sameLane(row, lane)) && matches(query, folded))
-        .sort((a, b) => byPlace(b, a));
-      return {
-        rows: hits.slice(0, limit).map(({ row }) => ({ ...copy(row), snippet: snippetOf(row.text, query) })),
-        has_more: hits.length > limit,
-      };
+        .filter(({ row }) => lane === undefined || sameLane(row, lane))
+        .flatMap((message) => {
+          const rank = rankOf(query, message.folded);
+          return rank === undefined ? [] : [{ message, rank }];
+        })
+        .sort((a, b) => a.rank - b.rank || byPlace(b.message, a.message));
+      const rows = hits.slice(0, limit).map(({ message: { row }, rank }) => {
+        const { message_id, chat_id, thread_id, role, ts } = row;
+        return { message_id, chat_id, thread_id, role, ts, snippet: snippetOf(row.text, query, rank) };
+      });
+      return { rows, has_more: hits.length > limit };
     },
     async remove(tenant_id, lane, message_ids, _at) {
       const tenant = state.tenants.get(tenant_id);

@@ -34,7 +34,16 @@ const types = {
   getTypeParser: (oid: number, format?: string) => (oid === int8Oid ? Number : pg.types.getTypeParser(oid, (format ?? 'text') as 'text')),
 } as pg.CustomTypesConfig;
 
-export function connections({ url, poolSize, clock, log }: { url: string; poolSize: number; clock: Clock; log: Log }): Connections {
+export interface ConnectionOptions {
+  readonly url: string;
+  readonly poolSize: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** More settings of the server for these connections, as `name=value`. */
+  readonly settings?: readonly string[];
+}
+
+export function connections({ url, poolSize, clock, log, settings = [] }: ConnectionOptions): Connections {
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'iris',
@@ -45,7 +54,7 @@ export function connections({ url, poolSize, clock, log }: { url: string; poolSi
     idle_in_transaction_session_timeout: 10_000,
     // Everything here looks rows up by key. Left to itself the planner would rather read all of a smallish table than ask 16
     // partitions for each of a hundred keys, though only one of them is ever asked.
-    options: '-c enable_hashjoin=off -c enable_mergejoin=off',
+    options: ['enable_hashjoin=off', 'enable_mergejoin=off', ...settings].map((setting) => `-c ${setting}`).join(' '),
     idleTimeoutMillis: 30_000,
     // Follows a name that moved to another server, without anything having failed.
     maxLifetimeSeconds: 1_800,

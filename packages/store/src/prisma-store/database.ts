@@ -7,7 +7,7 @@ import type { Connections } from './connections.js';
 const omit = {
   tenant: { last_number: true },
   channel: { number: true, idempotency_key: true },
-  message: { seq: true, search_text: true, deleted_at: true },
+  message: { seq: true, search_text: true, search_grams: true, deleted_at: true },
   media: { seq: true, attached_by: true },
   audit: { id: true },
 } as const;
@@ -21,5 +21,7 @@ export const prismaClient = ({ pool }: Connections) => new PrismaClient({ adapte
 export interface Database {
   readonly prisma: ReturnType<typeof prismaClient>;
   readonly sql: Connections;
+  /** Connections of their own for searches: planned otherwise, and never in the way of a commit. */
+  readonly searching: Connections;
   readonly clock: Clock;
 }

@@ -1,6 +1,6 @@
 import { mediaIdsOf } from '../media-ids.js';
 import type { MessageRow } from '../rows.js';
-import { foldText } from '../search-text.js';
+import { foldedText } from '../search/folded-text.js';
 import { storable } from '../storable.js';
 import type { Messages, NewTurn } from '../store.js';
 import { columns } from './columns.js';
@@ -23,11 +23,11 @@ WITH input AS (
   SELECT * FROM json_to_recordset($1::json) AS i(
     ord int, tenant_id text, message_id text, chat_id text, thread_id text, role text, text text, reasoning text, media jsonb, reply_to text,
     model text, tokens bigint, runtime jsonb, ts bigint, cursor bigint, idempotency_key text, client_ref text, device_id text, turn_id text,
-    steer boolean, interrupted boolean, late boolean, own_id text, search_text text, files json,
+    steer boolean, interrupted boolean, late boolean, own_id text, search_text text, search_grams int[], files json,
     t_turn_id text, t_agent_id text, t_message_id text, t_kind text, t_device_id text, t_connection_id text, t_created_at bigint)
 ), inserted AS (
-  INSERT INTO message (${columns.message.list}, search_text)
-  SELECT ${columns.message.of('i')}, i.search_text FROM input i
+  INSERT INTO message (${columns.message.list}, search_text, search_grams)
+  SELECT ${columns.message.of('i')}, i.search_text, i.search_grams FROM input i
   JOIN channel c ON c.tenant_id = i.tenant_id AND c.chat_id = i.chat_id AND c.thread_id = i.thread_id
   ORDER BY i.ord
   ON CONFLICT DO NOTHING
@@ -56,6 +56,10 @@ SELECT DISTINCT ON (ord) * FROM (
 ) found ORDER BY ord, deleted_at NULLS FIRST, rank`;
 
 const param = (rows: readonly Row[]): string => JSON.stringify(rows.map(record));
+const keys = (rows: readonly Row[]): string =>
+  JSON.stringify(
+    rows.map(({ message: { tenant_id, message_id, idempotency_key } }, ord) => ({ ord, tenant_id, message_id, idempotency_key })),
+  );
 
 function record({ message, turn }: Row, ord: number): Record<string, unknown> {
   const files = mediaIdsOf(message.media);
@@ -63,7 +67,7 @@ function record({ message, turn }: Row, ord: number): Record<string, unknown> {
     ...message,
     ord,
     thread_id: threadKey(message),
-    search_text: foldText(message.text),
+    ...foldedText(message.tenant_id, message.text),
     ...(files.length > 0 ? { files } : {}),
     ...(turn ? turnFields(turn) : {}),
   };
@@ -91,7 +95,7 @@ export function messageInsert({ sql }: Pick<Database, 'sql'>): Messages['insert'
     );
     const left = rows.filter((_, index) => outcomes[index] === undefined);
     if (left.length === 0) return outcomes as Outcome[];
-    const found = new Map((await sql.rows<MessageRow & Found>(standing, [param(left)], 'message_standing')).map((row) => [row.ord, row]));
+    const found = new Map((await sql.rows<MessageRow & Found>(standing, [keys(left)], 'message_standing')).map((row) => [row.ord, row]));
     let ord = 0;
     return outcomes.map((outcome) => outcome ?? outcomeOf(found.get(ord++)));
   }

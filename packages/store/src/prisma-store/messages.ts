@@ -1,7 +1,7 @@
 import type { Cursor, MessageId } from '@iris/protocol';
 import { mediaIdsOf } from '../media-ids.js';
 import type { MessageRow } from '../rows.js';
-import { foldText, parseQuery, snippetOf } from '../search-text.js';
+import { foldedText } from '../search/folded-text.js';
 import { storable } from '../storable.js';
 import type { MessagePlace, Messages } from '../store.js';
 import { unusedMedia } from './channels.js';
@@ -9,6 +9,7 @@ import { columns } from './columns.js';
 import type { Database } from './database.js';
 import { json, maybeRowOf, rowOf, threadKey } from './mapping.js';
 import { messageInsert } from './message-insert.js';
+import { messageSearch } from './message-search.js';
 
 const all = columns.message.list;
 const inLane = 'tenant_id = $1 AND chat_id = $2 AND thread_id = $3';
@@ -16,7 +17,7 @@ const inLane = 'tenant_id = $1 AND chat_id = $2 AND thread_id = $3';
 const replace = `
 WITH changed AS (
   UPDATE message SET role = $3, text = $4, reasoning = $5, media = $6, reply_to = $7, model = $8, tokens = $9, runtime = $10, ts = $11,
-    steer = $12, interrupted = $13, late = $14, search_text = $15
+    steer = $12, interrupted = $13, late = $14, search_text = $15, search_grams = $17::int[]
   WHERE tenant_id = $1 AND message_id = $2 AND deleted_at IS NULL RETURNING ${all}
 ), gone AS (
   DELETE FROM message_media f USING changed c WHERE f.tenant_id = c.tenant_id AND f.message_id = c.message_id AND f.media_id <> ALL($16::text[])
@@ -38,13 +39,13 @@ const places = `SELECT message_id, chat_id, thread_id, cursor, own_id FROM messa
 
 /** Ids that nobody stored yet: refused from now on. Their place is the end of what the lane has. */
 const bury = `
-INSERT INTO message (tenant_id, message_id, chat_id, thread_id, role, text, search_text, ts, cursor, deleted_at)
-SELECT $1, id, $2, $3, '', '', '', $5, coalesce((SELECT max(cursor) FROM message WHERE ${inLane} AND deleted_at IS NULL), 0), $5
+INSERT INTO message (tenant_id, message_id, chat_id, thread_id, role, text, search_text, search_grams, ts, cursor, deleted_at)
+SELECT $1, id, $2, $3, '', '', '', '{}', $5, coalesce((SELECT max(cursor) FROM message WHERE ${inLane} AND deleted_at IS NULL), 0), $5
 FROM unnest($4::text[]) AS n(id) ON CONFLICT DO NOTHING`;
 
 /** Everything but id, place and key. */
 const empty = `
-UPDATE message SET deleted_at = $5, role = '', text = '', search_text = '', reasoning = NULL, media = NULL, reply_to = NULL, model = NULL,
+UPDATE message SET deleted_at = $5, role = '', text = '', search_text = '', search_grams = '{}', reasoning = NULL, media = NULL, reply_to = NULL, model = NULL,
   tokens = NULL, runtime = NULL, ts = $5, client_ref = NULL, device_id = NULL, turn_id = NULL, steer = false, interrupted = false, late = false, own_id = NULL
 WHERE ${inLane} AND message_id = ANY($4) AND deleted_at IS NULL RETURNING message_id`;
 
@@ -52,7 +53,7 @@ const dropFiles = 'DELETE FROM message_media WHERE tenant_id = $1 AND message_id
 
 const owed = `SELECT ${all} FROM message WHERE cursor IS NULL AND deleted_at IS NULL AND ts < $1 ORDER BY ts, seq LIMIT $2`;
 
-export function prismaMessages({ prisma, sql }: Database): Messages {
+export function prismaMessages({ prisma, sql, searching, clock }: Database): Messages {
   const rows = async (text: string, values: readonly unknown[], name?: string): Promise<MessageRow[]> =>
     (await sql.rows(text, values, name)).map(rowOf<MessageRow>);
   return {
@@ -61,7 +62,8 @@ export function prismaMessages({ prisma, sql }: Database): Messages {
       const row = storable(given);
       const { tenant_id, message_id, role, text, reasoning, media, reply_to, model, tokens, runtime, ts, steer, interrupted, late } = row;
       const content = [role, text, reasoning, json(media), reply_to, model, tokens, json(runtime), ts, steer, interrupted, late];
-      return (await rows(replace, [tenant_id, message_id, ...content, foldText(text), mediaIdsOf(media)]))[0];
+      const { search_text, search_grams } = foldedText(tenant_id, text);
+      return (await rows(replace, [tenant_id, message_id, ...content, search_text, mediaIdsOf(media), search_grams]))[0];
     },
     async setCursors(marks) {
       if (marks.length === 0) return;
@@ -93,24 +95,7 @@ export function prismaMessages({ prisma, sql }: Database): Messages {
       const found = await rows(page, values, `message_page_${form}`);
       return { rows: found.slice(0, limit).reverse(), has_more: found.length > limit };
     },
-    async search(tenant_id, { text, lane, limit }) {
-      const query = parseQuery(text);
-      if (query.all.length === 0) return { rows: [], has_more: false };
-      const values: unknown[] = [tenant_id];
-      const next = (value: unknown): string => `$${values.push(value)}`;
-      const conditions = [
-        'tenant_id = $1 AND deleted_at IS NULL',
-        ...(lane ? [`chat_id = ${next(lane.chat_id)} AND thread_id = ${next(threadKey(lane))}`] : []),
-        ...query.all.map((word) => `position(${next(word)} in search_text) > 0`),
-        ...query.none.map((word) => `position(${next(word)} in search_text) = 0`),
-      ];
-      const newest = `ORDER BY cursor DESC NULLS FIRST, seq DESC LIMIT ${next(limit + 1)}`;
-      const found = await rows(`SELECT ${all} FROM message WHERE ${conditions.join(' AND ')} ${newest}`, values);
-      return {
-        rows: found.slice(0, limit).map((row) => ({ ...row, snippet: snippetOf(row.text, query) })),
-        has_more: found.length > limit,
-      };
-    },
+    search: messageSearch(searching, clock),
     remove: (tenant_id, lane, message_ids, at) =>
       sql.transaction(async (tx) => {
         const values = [tenant_id, lane.chat_id, threadKey(lane), [...new Set(message_ids)], at];

@@ -20,7 +20,7 @@ export interface PrismaStoreOptions {
   /** `postgresql://user:password@host:port/database`; migrated already. */
   readonly url: string;
   readonly clock?: Clock;
-  /** Connections at most. */
+  /** Connections at most; and a quarter as many for searches. */
   readonly poolSize?: number;
   readonly log?: Log;
 }
@@ -28,12 +28,20 @@ export interface PrismaStoreOptions {
 const writable = `SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off' AS yes`;
 
 /**
+ * A search is planned for its own words each time: by a plan for any words, common ones take hundreds of times longer. And reading a
+ * whole table would be reading other tenants' messages, however small the table is. To look into a text costs more than comparing two
+ * numbers, so the index is worth asking also when it seems to say little.
+ */
+const forSearch = ['plan_cache_mode=force_custom_plan', 'enable_seqscan=off', 'jit=off', 'cpu_operator_cost=0.1'];
+
+/**
  * The store in Postgres. Connects when it is first asked. A call fails within about 5 s when the server is silent; when it comes
  * back, or another takes its address, the next calls connect anew.
  */
 export function prismaStore({ url, clock = systemClock, poolSize = 10, log = silentLog }: PrismaStoreOptions): Store {
   const sql = connections({ url, poolSize, clock, log });
-  const database: Database = { sql, prisma: prismaClient(sql), clock };
+  const searching = connections({ url, poolSize: Math.max(2, Math.ceil(poolSize / 4)), clock, log, settings: forSearch });
+  const database: Database = { sql, searching, prisma: prismaClient(sql), clock };
   return {
     tenants: prismaTenants(database),
     tokens: prismaTokens(database),
@@ -52,7 +60,7 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
       try {
         const [answer] = await sql.rows<{ yes: boolean }>(writable);
         // A server that was demoted goes on answering; a new connection may lead to the one that took its place.
-        if (answer?.yes !== true) sql.discardIdle();
+        if (answer?.yes !== true) for (const each of [sql, searching]) each.discardIdle();
         return answer?.yes === true;
       } catch {
         return false;
@@ -60,7 +68,7 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
     },
     async close() {
       await database.prisma.$disconnect();
-      await sql.close();
+      await Promise.all([sql.close(), searching.close()]);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { type Check, like, must, need, refused, shown } from '../check.js';
 
-/** Channels and threads, search, push, media. */
+/** Channels and threads, push, media. */
 export const channel: readonly Check[] = [
   {
     rules: ['CHA1'],
@@ -111,56 +111,6 @@ export const channel: readonly Check[] = [
         .catch(() => undefined);
       must('LNK44', renamed === undefined || renamed.payload.chat_id === lane.chat_id, shown(renamed ? [renamed] : []));
       return renamed === undefined ? "a person's name stays" : "a person's name stays while it is another than the agent thinks";
-    },
-  },
-  {
-    rules: ['SEA1', 'SEA3', 'SEA4', 'SEA5', 'SEA6'],
-    async run(ctx) {
-      const device = await ctx.join('phone');
-      const mark = ctx.text('q').split(' ').join('');
-      const say = async (text: string) => (await device.send(text, ctx.lane)).payload.message_id!;
-      const a = await say(`${mark} Please deploy the café service tonight`);
-      const b = await say(`${mark} ${'filler '.repeat(60)}nothing to deploy here, 東京都の天気 😀 ${'filler '.repeat(60)}`);
-      const find = async (query: string) => {
-        const answer = await device.request('search', { query, scope: 'all' });
-        if (answer.payload.code === 'unsupported') throw need('search');
-        like('SEA5', answer, { type: 'search.results', payload: { query } });
-        return answer.payload.hits as { message_id: string; snippet: string; chat_id: string }[];
-      };
-      const ids = async (query: string) => (await find(query)).map(({ message_id }) => message_id);
-      const both = await ids(`${mark} deploy`);
-      must('SEA6', both.includes(a) && both.includes(b), `${mark} deploy finds ${both.join()}`);
-      for (const [query, wanted, not] of [
-        [`${mark} CAFE`, a, b],
-        [`${mark} "deploy the"`, a, b],
-        [`${mark} deploy -filler`, a, b],
-        [`${mark} 東京`, b, a],
-        [`${mark} eplo`, a, ''],
-      ] as const) {
-        const got = await ids(query);
-        must('SEA1', got.includes(wanted) && !got.includes(not), `${query} finds ${got.join()}`);
-      }
-      for (const { snippet } of await find(`${mark} 東京`))
-        must(
-          'SEA4',
-          [...snippet].length <= 160 && snippet.includes('東京') && !/\ufffd/.test(snippet),
-          `the snippet is ${JSON.stringify(snippet)}`,
-        );
-      for (const query of ['', '   ', '"', '-', '((', '& | !', "'; --", '-x', '%_*']) {
-        const got = await find(query);
-        if (query.trim() === '') must('SEA5', got.length === 0, 'an empty query has hits');
-      }
-      const hits = await find(`${mark}`);
-      must('SEA3', hits.length <= 50, `${hits.length} hits`);
-      return 'words, phrases, exclusion, CJK, parts, accents and case; snippets whole; bad syntax is no error';
-    },
-  },
-  {
-    rules: ['SEA2'],
-    async run(ctx) {
-      const device = await ctx.join('phone');
-      refused('SEA2', await device.request('search', { query: 'x', scope: 'chat' }), 'unsupported', 'chat_id');
-      return 'scope chat without chat_id is refused';
     },
   },
   {

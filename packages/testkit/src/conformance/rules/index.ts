@@ -8,6 +8,7 @@ import { link } from './link.js';
 import { media } from './media.js';
 import { msg } from './msg.js';
 import { picker } from './picker.js';
+import { search } from './search.js';
 import { turns } from './turns.js';
 
 /** Everything that is asked, in order: what floods a gateway comes last. */
@@ -20,6 +21,7 @@ export const checks: readonly Check[] = [
   ...turns,
   ...picker,
   ...channel,
+  ...search,
   ...media,
   ...link,
   ...limits,
