@@ -6,8 +6,8 @@ const ok = { type: 'ack', payload: { ok: true } };
 test('PSH1: the token or topic is stored, in place of the last; what is not named stays; empty takes it away', () =>
   onStage(async ({ world, tenant, a, b }) => {
     const stored = async (device = 'phone') => {
-      const row = await world.store.devices.get(tenant.tenant_id, device as never);
-      return [row?.fcm_token, row?.ntfy_topic];
+      const rows = await world.store.pushTargets.list(tenant.tenant_id, device as never);
+      return ['fcm', 'ntfy'].map((kind) => rows.find((row) => row.kind === kind)?.address ?? null);
     };
     expect(await a.request('fcm.register', { fcm_token: 'token-1' })).toMatchObject(ok);
     expect(await stored()).toEqual(['token-1', null]);
@@ -18,7 +18,7 @@ test('PSH1: the token or topic is stored, in place of the last; what is not name
     await a.request('fcm.register', { fcm_token: '' });
     expect(await stored()).toEqual([null, 'topic-2']);
     expect(await stored('tablet')).toEqual([null, null]);
-    // A token is of the device that named it last.
+    // PSH5: a token is of the device that named it last.
     await a.request('fcm.register', { fcm_token: 'shared' });
     await b.request('fcm.register', { fcm_token: 'shared' });
     expect([await stored(), await stored('tablet')]).toEqual([
@@ -36,7 +36,7 @@ test('PSH1 ENV20 ENV9: without an id nothing answers; what is too long or no tex
     a.say('fcm.register', { fcm_token: 'quiet' });
     await world.advance(100);
     expect(a.frames('ack')).toEqual([]);
-    expect((await world.store.devices.get(tenant.tenant_id, 'phone' as never))?.fcm_token).toBe('quiet');
+    expect(await world.store.pushTargets.list(tenant.tenant_id, 'phone' as never)).toMatchObject([{ kind: 'fcm', address: 'quiet' }]);
     for (const [payload, field] of [
       [{ fcm_token: 'x'.repeat(4_097) }, 'fcm_token'],
       [{ ntfy_topic: 'x'.repeat(257) }, 'ntfy_topic'],
@@ -53,5 +53,9 @@ test('PSH1 HEL4: hello carries the same', () =>
     const device = tenant.device('watch');
     await device.connect();
     await device.hello({ fcm_token: 'by hello', ntfy_topic: 'topic' });
-    expect(await world.store.devices.get(tenant.tenant_id, 'watch' as never)).toMatchObject({ fcm_token: 'by hello', ntfy_topic: 'topic' });
+    const targets = await world.store.pushTargets.list(tenant.tenant_id, 'watch' as never);
+    expect(targets.map(({ kind, address }) => [kind, address]).sort()).toEqual([
+      ['fcm', 'by hello'],
+      ['ntfy', 'topic'],
+    ]);
   }));

@@ -114,11 +114,9 @@ test('C107 ENV16: NUL and lone surrogates, wherever text goes in: replaced, neve
     const named = tenant.device(`dev\u0000`, { edge: 0 });
     await named.connect();
     expect((await named.hello({ device_name: nul, fcm_token: nul, ntfy_topic: nul, caps: { x: nul } })).type).toBe('hello.ack');
-    expect(await world.store.devices.get(tenant.tenant_id, 'dev\ufffd' as never)).toMatchObject({
-      name: clean,
-      fcm_token: clean,
-      ntfy_topic: clean,
-    });
+    expect(await world.store.devices.get(tenant.tenant_id, 'dev\ufffd' as never)).toMatchObject({ name: clean });
+    const targets = await world.store.pushTargets.list(tenant.tenant_id, 'dev\ufffd' as never);
+    expect(targets.map(({ address }) => address)).toEqual([clean, clean]);
     const echo = await a.send(nul, { client_ref: nul });
     expect(echo.payload).toMatchObject({ text: clean, client_ref: clean });
     expect((await a.send(nul, { client_ref: nul })).payload.message_id).toBe(echo.payload.message_id);

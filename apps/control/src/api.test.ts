@@ -190,7 +190,8 @@ test('devices are listed and revoked', async () => {
     caps: {},
     token_id: 'tk_1' as TokenId,
   };
-  await store.devices.hello({ ...hello, fcm_token: 'secret-push-token', ntfy_topic: null, at: 5, max: 10 });
+  await store.devices.hello({ ...hello, at: 5, max: 10 });
+  await store.pushTargets.register(tenant_id as TenantId, hello.device_id, [{ kind: 'fcm', address: 'secret-push-token' }], 5);
   const { body } = await call('GET', `/v1/tenants/${tenant_id}/devices`);
   expect(body.devices).toMatchObject([{ device_id: 'dev/ä 1', name: 'Phone', revoked_at: null }]);
   expect(JSON.stringify(body)).not.toContain('secret-push-token');

@@ -17,6 +17,7 @@ export const limits = {
   device_name_length: 128,
   token_length: 512,
   push_token_length: 4096,
+  push_key_length: 256,
   topic_length: 256,
   /** Code points of a channel or thread name. */
   name_code_points: 128,

@@ -10,6 +10,7 @@ import { insertion } from './contract/message-insertion.js';
 import { paging } from './contract/message-paging.js';
 import { search } from './contract/message-search.js';
 import { pickers } from './contract/pickers.js';
+import { pushes } from './contract/push.js';
 import { readsAndReceipts } from './contract/reads.js';
 import { tenants } from './contract/tenants.js';
 import { tokens } from './contract/tokens.js';
@@ -33,6 +34,6 @@ export function describeStore(name: string, open: () => Promise<StoreClients>): 
       await clients?.close();
     }, 30_000);
     for (const area of [tenants, tokens, devices, channels, insertion, deletion, paging, search]) area(subject);
-    for (const area of [turns, agents, agentFrames, pickers, readsAndReceipts, mediaRows]) area(subject);
+    for (const area of [turns, agents, agentFrames, pickers, readsAndReceipts, mediaRows, pushes]) area(subject);
   });
 }

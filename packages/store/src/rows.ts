@@ -51,8 +51,6 @@ export interface DeviceRow {
   readonly name: string;
   readonly caps: Json;
   readonly token_id: TokenId;
-  readonly fcm_token: string | null;
-  readonly ntfy_topic: string | null;
   /** Written behind; the outbox has the fresh one. */
   readonly watermark: Cursor;
   readonly last_pushed_cursor: Cursor;

@@ -14,6 +14,7 @@ import type {
   TokenId,
   TurnId,
 } from '@iris/protocol';
+import type { PushActions, PushFrames, PushLedger, PushRules, PushTargets } from './push.js';
 import type {
   AgentFrameRow,
   AgentRow,
@@ -46,6 +47,11 @@ export interface Store {
   readonly reads: Reads;
   readonly receipts: Receipts;
   readonly media: MediaRows;
+  readonly pushTargets: PushTargets;
+  readonly pushRules: PushRules;
+  readonly pushFrames: PushFrames;
+  readonly pushLedger: PushLedger;
+  readonly pushActions: PushActions;
   readonly audit: Audit;
   /** Whether it can be written to now (a read-only replica cannot). */
   ready(): Promise<boolean>;
@@ -79,8 +85,7 @@ export interface Tokens {
 export interface Devices {
   /**
    * Make or refresh the device of a `hello`. `over_quota` when it is new and there are `max` already that are not revoked;
-   * `revoked` when it was revoked. A push token or topic that another device of any tenant had moves here; null keeps what the
-   * device has.
+   * `revoked` when it was revoked.
    */
   hello(row: {
     tenant_id: TenantId;
@@ -88,15 +93,11 @@ export interface Devices {
     name: string;
     caps: Record<string, unknown>;
     token_id: TokenId;
-    fcm_token: string | null;
-    ntfy_topic: string | null;
     at: number;
     max: number;
   }): Promise<{ row: DeviceRow; created: boolean } | 'over_quota' | 'revoked'>;
   get(tenant_id: TenantId, device_id: DeviceId): Promise<DeviceRow | undefined>;
   list(tenant_id: TenantId): Promise<DeviceRow[]>;
-  /** What is given, null too, takes the place of what was; moves here as in `hello`. False when there is no such device, or it is revoked. */
-  setPush(tenant_id: TenantId, device_id: DeviceId, push: { fcm_token?: string | null; ntfy_topic?: string | null }): Promise<boolean>;
   /** Watermarks only rise, and so does `last_seen_at`. Unknown devices are passed over. */
   confirm(marks: readonly { tenant_id: TenantId; device_id: DeviceId; cursor: Cursor; at: number }[]): Promise<void>;
   /** As {@link Tokens.revoke}. */

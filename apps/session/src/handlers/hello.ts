@@ -18,6 +18,7 @@ import { type DeviceRow, type TokenRow, tokenHash } from '@iris/store';
 import { goingOn } from '../agent/room.js';
 import type { Answer, Context, DeviceRequest } from '../context.js';
 import { channelEntry, laneFrame } from '../rules/frames.js';
+import { targetsOf } from '../rules/push-targets.js';
 import { snapshotFrames } from '../rules/snapshot.js';
 import { isOpen } from './picker-select.js';
 
@@ -43,13 +44,13 @@ export async function hello(request: DeviceRequest<'hello'>, context: Context): 
       name: payload.device_name ?? '',
       caps: typeof payload.caps === 'object' && payload.caps !== null ? { ...payload.caps } : {},
       token_id: token.token_id,
-      fcm_token: payload.fcm_token || null,
-      ntfy_topic: payload.ntfy_topic || null,
       at: clock.now(),
       max: quotas.devices,
     });
     if (said === 'revoked') throw refusedToken();
     if (said === 'over_quota') throw rateLimited('no more devices', fullRetry_ms);
+    const targets = targetsOf(payload, { forget: false });
+    if (targets.length > 0) await store.pushTargets.register(tenant_id, request.device_id, targets, clock.now());
     await checkConnections(request, tenant_id, quotas, context);
 
     let body = new Uint8Array();

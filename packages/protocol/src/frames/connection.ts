@@ -4,14 +4,28 @@ import { limits } from '../limits.js';
 import { ChannelEntry } from './channel.js';
 import { CursorSchema, Timestamp } from './shared.js';
 
+/** A device's P-256 public key and a secret it shares, base64url, as in a Web Push subscription (RFC 8291). */
+const PushKeys = Type.Object({
+  p256dh: Type.String({ minLength: 1, maxLength: limits.push_key_length }),
+  auth: Type.String({ minLength: 1, maxLength: limits.push_key_length }),
+});
+/** A Web Push subscription, as a browser gives it. */
+const Subscription = Type.Object({ endpoint: Type.String({ minLength: 1, maxLength: limits.push_token_length }), keys: PushKeys });
+const pushTargets = {
+  fcm_token: Type.Optional(Type.String({ maxLength: limits.push_token_length })),
+  /** With `fcm_token`: what is pushed there can be encrypted to them. */
+  fcm_keys: Type.Optional(PushKeys),
+  ntfy_topic: Type.Optional(Type.String({ maxLength: limits.topic_length })),
+  webpush: Type.Optional(Type.Union([Subscription, Type.Null()])),
+};
+
 /** `caps` values of the wrong type count as absent: an unknown ability must not keep an old app out. */
 export const Hello = Type.Object({
   token: Type.String({ minLength: 1, maxLength: limits.token_length }),
   device_id: Type.String({ minLength: 1, maxLength: limits.device_id_length }),
   device_name: Type.Optional(Type.String({ maxLength: limits.device_name_length })),
   caps: Type.Optional(Type.Unknown()),
-  fcm_token: Type.Optional(Type.String({ maxLength: limits.push_token_length })),
-  ntfy_topic: Type.Optional(Type.String({ maxLength: limits.topic_length })),
+  ...pushTargets,
 });
 
 /** What a device said it can do, with everything it did not say filled in. */
@@ -56,6 +70,8 @@ export const HelloAck = Type.Object({
   last_pushed_cursor: CursorSchema,
   channels: Type.Array(ChannelEntry),
   limits: Type.Optional(Type.Record(Type.String(), Type.Number())),
+  /** What an app needs to be pushed to. */
+  push: Type.Optional(Type.Object({ vapid_key: Type.Optional(Type.String()) })),
   server_ts: Type.Optional(Timestamp),
 });
 
@@ -87,7 +103,4 @@ export const SyncDone = Type.Object({
   reset: Type.Optional(Type.Boolean()),
 });
 
-export const FcmRegister = Type.Object({
-  fcm_token: Type.Optional(Type.String({ maxLength: limits.push_token_length })),
-  ntfy_topic: Type.Optional(Type.String({ maxLength: limits.topic_length })),
-});
+export const FcmRegister = Type.Object(pushTargets);

@@ -8,8 +8,6 @@ const hello = (tenant_id: TenantId, fields: Record<string, unknown> = {}) => ({
   name: 'Phone',
   caps: { min_protocol: 1 } as Record<string, unknown>,
   token_id: 'tk' as TokenId,
-  fcm_token: null as string | null,
-  ntfy_topic: null as string | null,
   at: 10,
   max: 100,
   ...fields,
@@ -66,50 +64,6 @@ export function devices(subject: Subject): void {
       expect(await b.devices.hello(row)).toBe('revoked');
       expect((await a.devices.get(tenant_id, row.device_id))?.revoked_at).toBe(11);
       expect(await a.devices.revoke(tenant_id, unique<DeviceId>('dev'), 11)).toBe(false);
-    });
-
-    test('a push token belongs to the device that named it last, of any tenant; null keeps what there is', async () => {
-      const { a, b } = subject();
-      const one = await newTenant(subject());
-      const two = await newTenant(subject());
-      const fcm_token = unique('fcm').repeat(80);
-      const ntfy_topic = unique('topic');
-      const old = hello(one.tenant_id, { fcm_token, ntfy_topic });
-      await a.devices.hello(old);
-      await b.devices.hello({ ...old, fcm_token: null, ntfy_topic: null, at: 11 });
-      expect(await a.devices.get(one.tenant_id, old.device_id)).toMatchObject({ fcm_token, ntfy_topic });
-      const next = hello(two.tenant_id, { fcm_token });
-      await b.devices.hello(next);
-      expect(await a.devices.get(one.tenant_id, old.device_id)).toMatchObject({ fcm_token: null, ntfy_topic });
-      expect(await a.devices.get(two.tenant_id, next.device_id)).toMatchObject({ fcm_token, ntfy_topic: null });
-      expect(await a.devices.setPush(one.tenant_id, old.device_id, { fcm_token })).toBe(true);
-      expect((await a.devices.get(two.tenant_id, next.device_id))?.fcm_token).toBeNull();
-      await a.devices.hello({ ...next, at: 12 });
-      expect((await a.devices.get(one.tenant_id, old.device_id))?.fcm_token).toBeNull();
-    });
-
-    test('a push token named by devices of many tenants at once ends at exactly one', async () => {
-      const { a, b } = subject();
-      const owners = await Promise.all(Array.from({ length: 10 }, () => newTenant(subject())));
-      for (let round = 0; round < 3; round++) {
-        const fcm_token = unique('fcm');
-        const rows = owners.map(({ tenant_id }) => hello(tenant_id, { device_id: 'phone', fcm_token }));
-        await Promise.all(rows.map((row, n) => (n % 2 ? a : b).devices.hello(row)));
-        const kept = await Promise.all(rows.map((row) => a.devices.get(row.tenant_id, row.device_id)));
-        expect(kept.filter((row) => row?.fcm_token === fcm_token)).toHaveLength(1);
-      }
-    });
-
-    test('setPush: only what is given changes, null too; false for an unknown or revoked device', async () => {
-      const { a, b } = subject();
-      const { tenant_id } = await newTenant(subject());
-      const row = hello(tenant_id, { fcm_token: unique('fcm'), ntfy_topic: unique('topic') });
-      await a.devices.hello(row);
-      expect(await b.devices.setPush(tenant_id, row.device_id, { fcm_token: null })).toBe(true);
-      expect(await a.devices.get(tenant_id, row.device_id)).toMatchObject({ fcm_token: null, ntfy_topic: row.ntfy_topic });
-      expect(await a.devices.setPush(tenant_id, unique<DeviceId>('dev'), { fcm_token: 'x' })).toBe(false);
-      await a.devices.revoke(tenant_id, row.device_id, 20);
-      expect(await a.devices.setPush(tenant_id, row.device_id, { fcm_token: 'x' })).toBe(false);
     });
 
     test('confirm: many at once, of several tenants; watermarks only rise, unknown devices are passed over', async () => {

@@ -3,26 +3,9 @@ import type { DeviceRow } from '../rows.js';
 import type { Devices } from '../store.js';
 import type { MemoryState } from './state.js';
 
-type PushField = 'fcm_token' | 'ntfy_topic';
-
 export function memoryDevices(state: MemoryState): Devices {
-  /** A push address belongs to the device that named it last, of whatever tenant. */
-  function takeFromOthers(owner: DeviceRow, field: PushField): void {
-    if (owner[field] === null) return;
-    for (const tenant of state.tenants.values()) {
-      for (const device of tenant.devices.values()) {
-        if (device[field] !== owner[field]) continue;
-        if (device.tenant_id === owner.tenant_id && device.device_id === owner.device_id) continue;
-        tenant.devices.set(device.device_id, { ...device, [field]: null });
-      }
-    }
-  }
-  const takePush = (row: DeviceRow): void => {
-    takeFromOthers(row, 'fcm_token');
-    takeFromOthers(row, 'ntfy_topic');
-  };
   return {
-    async hello({ tenant_id, device_id, name, caps, token_id, fcm_token, ntfy_topic, at, max }) {
+    async hello({ tenant_id, device_id, name, caps, token_id, at, max }) {
       const tenant = state.tenants.get(tenant_id);
       if (!tenant) throw new Error(`no tenant ${tenant_id}`);
       const old = tenant.devices.get(device_id);
@@ -33,30 +16,14 @@ export function memoryDevices(state: MemoryState): Devices {
         name,
         caps: copy(caps),
         token_id,
-        fcm_token: fcm_token ?? old?.fcm_token ?? null,
-        ntfy_topic: ntfy_topic ?? old?.ntfy_topic ?? null,
         last_seen_at: at,
       };
       tenant.devices.set(device_id, row);
-      takePush(row);
       return { row: copy(row), created: old === undefined };
     },
     get: async (tenant_id, device_id) => copy(state.tenants.get(tenant_id)?.devices.get(device_id)),
     list: async (tenant_id) =>
       [...(state.tenants.get(tenant_id)?.devices.values() ?? [])].sort((a, b) => a.created_at - b.created_at).map(copy),
-    async setPush(tenant_id, device_id, push) {
-      const tenant = state.tenants.get(tenant_id);
-      const device = tenant?.devices.get(device_id);
-      if (!tenant || !device || device.revoked_at !== null) return false;
-      const row: DeviceRow = {
-        ...device,
-        fcm_token: push.fcm_token === undefined ? device.fcm_token : push.fcm_token,
-        ntfy_topic: push.ntfy_topic === undefined ? device.ntfy_topic : push.ntfy_topic,
-      };
-      tenant.devices.set(device_id, row);
-      takePush(row);
-      return true;
-    },
     async confirm(marks) {
       for (const { tenant_id, device_id, cursor, at } of marks) {
         const tenant = state.tenants.get(tenant_id);

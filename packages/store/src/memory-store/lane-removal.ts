@@ -3,6 +3,7 @@ import { laneKey } from '@iris/protocol';
 import { copy } from '../copy.js';
 import { mediaIdsOf } from '../media-ids.js';
 import type { TurnRow } from '../rows.js';
+import { forgetPushes } from './push-state.js';
 import type { TenantState } from './state.js';
 
 /** What Postgres does by foreign keys: all that belongs to the lanes goes with them. */
@@ -32,6 +33,7 @@ export function forgetLanes(tenant: TenantState, lanes: readonly Lane[]): { medi
   }
   for (const [id, picker] of tenant.pickers) if (gone(picker)) tenant.pickers.delete(id);
   for (const [key, read] of tenant.reads) if (gone(read)) tenant.reads.delete(key);
+  forgetPushes(tenant.push, keys, tenant.pickers);
   for (const owed of tenant.receipts.values()) for (const [id, receipt] of owed) if (gone(receipt)) owed.delete(id);
   return { media_ids: unused(tenant, named), running };
 }

@@ -8,6 +8,7 @@ import { memoryDevices } from './devices.js';
 import { memoryMediaRows } from './media-rows.js';
 import { memoryMessages } from './messages.js';
 import { memoryPickers } from './pickers.js';
+import { memoryPushActions, memoryPushFrames, memoryPushLedger, memoryPushRules, memoryPushTargets } from './push.js';
 import { memoryReads } from './reads.js';
 import { memoryReceipts } from './receipts.js';
 import { memoryState } from './state.js';
@@ -32,6 +33,11 @@ export function memoryStore(clock: Clock = systemClock): Store {
     reads: memoryReads(state),
     receipts: memoryReceipts(state),
     media: memoryMediaRows(state),
+    pushTargets: memoryPushTargets(state),
+    pushRules: memoryPushRules(state),
+    pushFrames: memoryPushFrames(state),
+    pushLedger: memoryPushLedger(state),
+    pushActions: memoryPushActions(state),
     audit: memoryAudit(state),
     ready: async () => open,
     async close() {

@@ -15,6 +15,7 @@ import type {
   TokenRow,
   TurnRow,
 } from '../rows.js';
+import { newPushState, type PushState } from './push-state.js';
 
 /** Place of a message in its lane: by cursor, owed ones last, and among those as they came. */
 export interface Place {
@@ -64,6 +65,7 @@ export interface TenantState {
   /** By device, then by message. */
   readonly receipts: Map<DeviceId, Map<MessageId, Lane & { readonly message_id: MessageId }>>;
   readonly media: Map<string, { readonly row: MediaRow; readonly attached_by: string | null }>;
+  readonly push: PushState;
 }
 
 export interface MemoryState {
@@ -96,6 +98,7 @@ export const newTenantState = (row: TenantRow): TenantState => ({
   reads: new Map(),
   receipts: new Map(),
   media: new Map(),
+  push: newPushState(),
 });
 
 export const sameLane = (a: Lane, b: Lane): boolean => a.chat_id === b.chat_id && a.thread_id === b.thread_id;

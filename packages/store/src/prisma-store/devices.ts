@@ -1,23 +1,16 @@
 import type { DeviceRow } from '../rows.js';
 import type { Devices } from '../store.js';
 import { columns } from './columns.js';
-import type { Sql } from './connections.js';
 import type { Database } from './database.js';
 import { json, maybeRowOf, rowOf } from './mapping.js';
 
-/** The usual hello: a known device whose push addresses are what they were. One statement, no lock but its own row's. */
+/** The usual hello: a known device. One statement, no lock but its own row's. */
 const refresh = `
-UPDATE device SET name = $3, caps = $4, token_id = $5, last_seen_at = $8
-WHERE tenant_id = $1 AND device_id = $2 AND revoked_at IS NULL
-  AND ($6::text IS NULL OR fcm_token = $6) AND ($7::text IS NULL OR ntfy_topic = $7)
-RETURNING ${columns.device.list}`;
+UPDATE device SET name = $3, caps = $4, token_id = $5, last_seen_at = $6
+WHERE tenant_id = $1 AND device_id = $2 AND revoked_at IS NULL RETURNING ${columns.device.list}`;
 
-const upsert = `
-INSERT INTO device (tenant_id, device_id, name, caps, token_id, fcm_token, ntfy_topic, created_at, last_seen_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)
-ON CONFLICT (tenant_id, device_id) DO UPDATE SET
-  name = excluded.name, caps = excluded.caps, token_id = excluded.token_id, last_seen_at = excluded.last_seen_at,
-  fcm_token = coalesce(excluded.fcm_token, device.fcm_token), ntfy_topic = coalesce(excluded.ntfy_topic, device.ntfy_topic)
+const insert = `
+INSERT INTO device (tenant_id, device_id, name, caps, token_id, created_at, last_seen_at) VALUES ($1, $2, $3, $4, $5, $6, $6)
 RETURNING ${columns.device.list}`;
 
 const known = 'SELECT revoked_at FROM device WHERE tenant_id = $1 AND device_id = $2';
@@ -33,29 +26,10 @@ FROM (
 ) m
 WHERE d.tenant_id = m.tenant_id AND d.device_id = m.device_id`;
 
-interface Push {
-  readonly fcm_token?: string | null | undefined;
-  readonly ntfy_topic?: string | null | undefined;
-}
-
-/** A push address belongs to the device that named it last, of whatever tenant. The lock is the address's, so two cannot both have it. */
-async function takePush(tx: Sql, tenant_id: string, device_id: string, push: Push): Promise<void> {
-  for (const column of ['fcm_token', 'ntfy_topic'] as const) {
-    const address = push[column];
-    if (address === null || address === undefined) continue;
-    await tx.rows('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${column} ${address}`]);
-    await tx.rows(`UPDATE device SET ${column} = NULL WHERE ${column} = $3 AND NOT (tenant_id = $1 AND device_id = $2)`, [
-      tenant_id,
-      device_id,
-      address,
-    ]);
-  }
-}
-
 export function prismaDevices({ prisma, sql }: Database): Devices {
   return {
-    async hello({ tenant_id, device_id, name, caps, token_id, fcm_token, ntfy_topic, at, max }) {
-      const values = [tenant_id, device_id, name, json(caps), token_id, fcm_token, ntfy_topic, at];
+    async hello({ tenant_id, device_id, name, caps, token_id, at, max }) {
+      const values = [tenant_id, device_id, name, json(caps), token_id, at];
       const [refreshed] = await sql.rows(refresh, values, 'device_refresh');
       if (refreshed) return { row: rowOf<DeviceRow>(refreshed), created: false };
       return sql.transaction(async (tx) => {
@@ -63,13 +37,10 @@ export function prismaDevices({ prisma, sql }: Database): Devices {
         await tx.rows('SELECT 1 FROM tenant WHERE tenant_id = $1 FOR NO KEY UPDATE', [tenant_id]);
         const [old] = await tx.rows<{ revoked_at: number | null }>(known, [tenant_id, device_id]);
         if (old && old.revoked_at !== null) return 'revoked';
-        if (!old) {
-          const [counted] = await tx.rows<{ devices: number }>(count, [tenant_id]);
-          if ((counted?.devices ?? 0) >= max) return 'over_quota';
-        }
-        await takePush(tx, tenant_id, device_id, { fcm_token, ntfy_topic });
-        const [row] = await tx.rows(upsert, values);
-        return { row: rowOf<DeviceRow>(row!), created: old === undefined };
+        if (old) return { row: rowOf<DeviceRow>((await tx.rows(refresh, values))[0]!), created: false };
+        const [counted] = await tx.rows<{ devices: number }>(count, [tenant_id]);
+        if ((counted?.devices ?? 0) >= max) return 'over_quota';
+        return { row: rowOf<DeviceRow>((await tx.rows(insert, values))[0]!), created: true };
       });
     },
     get: async (tenant_id, device_id) =>
@@ -78,18 +49,6 @@ export function prismaDevices({ prisma, sql }: Database): Devices {
       const found = await prisma.device.findMany({ where: { tenant_id }, orderBy: [{ created_at: 'asc' }, { device_id: 'asc' }] });
       return found.map(rowOf<DeviceRow>);
     },
-    setPush: (tenant_id, device_id, push) =>
-      sql.transaction(async (tx) => {
-        const lock = 'SELECT 1 FROM device WHERE tenant_id = $1 AND device_id = $2 AND revoked_at IS NULL';
-        if ((await tx.rows(lock, [tenant_id, device_id])).length === 0) return false;
-        await takePush(tx, tenant_id, device_id, push);
-        const set = `
-UPDATE device SET fcm_token = CASE WHEN $3 THEN $4 ELSE fcm_token END, ntfy_topic = CASE WHEN $5 THEN $6 ELSE ntfy_topic END
-WHERE tenant_id = $1 AND device_id = $2 AND revoked_at IS NULL RETURNING 1`;
-        const { fcm_token, ntfy_topic } = push;
-        const values = [tenant_id, device_id, fcm_token !== undefined, fcm_token ?? null, ntfy_topic !== undefined, ntfy_topic ?? null];
-        return (await tx.rows(set, values)).length > 0;
-      }),
     async confirm(marks) {
       if (marks.length === 0) return;
       const column = (name: keyof (typeof marks)[number]) => marks.map((mark) => mark[name]);

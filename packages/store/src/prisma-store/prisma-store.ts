@@ -10,6 +10,8 @@ import { prismaDevices } from './devices.js';
 import { prismaMediaRows } from './media-rows.js';
 import { prismaMessages } from './messages.js';
 import { prismaPickers } from './pickers.js';
+import { prismaPushActions, prismaPushFrames, prismaPushRules, prismaPushTargets } from './push.js';
+import { prismaPushLedger } from './push-ledger.js';
 import { prismaReads } from './reads.js';
 import { prismaReceipts } from './receipts.js';
 import { prismaTenants } from './tenants.js';
@@ -55,6 +57,11 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
     reads: prismaReads(database),
     receipts: prismaReceipts(database),
     media: prismaMediaRows(database),
+    pushTargets: prismaPushTargets(database),
+    pushRules: prismaPushRules(database),
+    pushFrames: prismaPushFrames(database),
+    pushLedger: prismaPushLedger(database),
+    pushActions: prismaPushActions(database),
     audit: prismaAudit(database),
     async ready() {
       try {
