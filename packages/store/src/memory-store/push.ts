@@ -1,4 +1,4 @@
-import type { DeviceId, TenantId } from '@iris/protocol';
+import type { Cursor, DeviceId, TenantId } from '@iris/protocol';
 import { copy } from '../copy.js';
 import type { LedgerKey, PushActions, PushFrames, PushLedger, PushLedgerRow, PushRules, PushTargetRow, PushTargets } from '../push.js';
 import { hasLane, type MemoryState } from './state.js';
