@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { embeddedPostgres, installedPostgres, type PostgresPrograms, startPostgres } from '@iris/devstack';
+import { freezeProcess } from '@iris/testkit';
 import pg from 'pg';
 import { type Restartable, restartable } from './servers.js';
 
@@ -21,12 +22,12 @@ export async function restartablePostgres(): Promise<Restartable> {
     return startPostgres({ programs: found, run_dir, data, password: 'test', port, durable: false });
   });
   /** Each connection is a process of its own, below the first. */
-  const signal = (name: NodeJS.Signals): void => {
+  const each = (act: (pid: number) => void): void => {
     const first = readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n', 1)[0];
     const others = readFileSync(`/proc/${first}/task/${first}/children`, 'utf8').trim().split(' ');
-    for (const pid of [first, ...others]) process.kill(Number(pid), name);
+    for (const pid of [first, ...others]) act(Number(pid));
   };
-  return { ...server, freeze: () => signal('SIGSTOP'), thaw: () => signal('SIGCONT') };
+  return { ...server, freeze: () => each(freezeProcess), thaw: () => each((pid) => void process.kill(pid, 'SIGCONT')) };
 }
 
 /** An empty database of the test's own, on the server the environment names or on one of ours; `end` removes it. */

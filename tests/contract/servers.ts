@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findProgram, freePort, type Server, startNats, startRedis } from '@iris/devstack';
+import { freezeProcess } from '@iris/testkit';
 
 /** A folder of the test's own, and how to be rid of it. */
 export function scratch(name: string): { dir: string; remove(): void } {
@@ -52,7 +53,7 @@ export async function restartable(name: string, begin: (run_dir: string, port: n
     async start() {
       server = await begin(dir, port);
     },
-    freeze: () => server?.kill('SIGSTOP'),
+    freeze: () => server && freezeProcess(server.pid),
     thaw: () => server?.kill('SIGCONT'),
     async end() {
       await endWith((old) => old.stop());

@@ -1,6 +1,7 @@
 export * from './chance.js';
 export * from './checks/index.js';
 export * from './cluster/cluster.js';
+export * from './cluster/freeze.js';
 export * from './cluster/memory.js';
 export * from './cluster/process.js';
 export * from './cluster/services.js';

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { freezeProcess } from './freeze.js';
 
 /** A process of the product, started for a test. */
 export interface PartProcess {
@@ -69,7 +70,7 @@ export async function startPart({ name, main, env, log_file, node_args = [], rea
       child.kill('SIGKILL');
       await ended;
     },
-    freeze: () => void child.kill('SIGSTOP'),
+    freeze: () => freezeProcess(child.pid!),
     thaw: () => void child.kill('SIGCONT'),
     async stop() {
       child.kill('SIGCONT');

@@ -3,6 +3,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { choosePostgres, findProgram, freePort, type Server, startNats, startPostgres, startRedis } from '@iris/devstack';
+import { freezeProcess } from './freeze.js';
 
 /** A folder of this test's own, for logs and data. */
 export interface Workspace {
@@ -96,7 +97,7 @@ async function ownServer(space: Workspace, launch: (port: number) => Promise<Ser
       signal('SIGKILL');
       await server.ended;
     },
-    freeze: () => signal('SIGSTOP'),
+    freeze: () => freezeProcess(server.pid),
     thaw: () => signal('SIGCONT'),
     async start() {
       server = await launch(port);

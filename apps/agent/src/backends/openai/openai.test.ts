@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { silentLog } from '@iris/runtime';
+import { type Clock, silentLog, systemClock } from '@iris/runtime';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { StartAgentOptions } from '../../start-agent.js';
 import { type Attached, attach } from '../../testing/attached.js';
@@ -213,10 +213,21 @@ describe('what goes wrong', () => {
   });
 
   test('silence in the middle', async () => {
-    const it = await start({ model: { silence_ms: 30 } });
+    const silence_ms = 7_777;
+    let pass = () => {};
+    const clock: Clock = {
+      ...systemClock,
+      after(ms, run) {
+        if (ms === silence_ms) pass = run;
+        return ms === silence_ms ? { cancel() {} } : systemClock.after(ms, run);
+      },
+    };
+    const it = await start({ clock, model: { silence_ms } });
     const turn = it.begin('tell me');
     const asked = await server.next();
     await asked.text('Once');
+    await it.running('Once');
+    pass();
     await asked.gone;
     expect(await it.ended(turn)).toMatchObject({
       outcome: 'failed',
