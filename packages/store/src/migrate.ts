@@ -42,7 +42,10 @@ export async function migrate(databaseUrl: string, log: Log = silentLog): Promis
   try {
     await client.query('SELECT pg_advisory_lock($1)', [lockKey]);
     const missing = await outstanding(client);
-    if (missing.length > 0) await deploy(databaseUrl);
+    if (missing.length > 0) {
+      await deploy(databaseUrl);
+      await client.query('SELECT iris_guard_tables()');
+    }
     const folded = await refold(client);
     if (folded > 0) log.info('store.messages_folded', { count: folded });
     return missing.length > 0 ? announce(missing, log) : [];

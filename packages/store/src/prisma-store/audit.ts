@@ -1,12 +1,14 @@
 import type { AuditRow } from '../rows.js';
 import type { Audit } from '../store.js';
-import type { Database } from './database.js';
+import { type Database, everywhere } from './database.js';
 import { rowOf } from './mapping.js';
 
 export function prismaAudit({ prisma }: Database): Audit {
   return {
     async write({ tenant_id, at, actor, action, subject }) {
-      await prisma.audit.create({ data: { tenant_id, at, actor, action, subject } });
+      const write = () => prisma.audit.create({ data: { tenant_id, at, actor, action, subject } });
+      // What was done to no tenant in particular.
+      await (tenant_id === null ? everywhere(write) : write());
     },
     list: async (tenant_id, limit) =>
       (await prisma.audit.findMany({ where: { tenant_id }, orderBy: { id: 'desc' }, take: limit })).map(rowOf<AuditRow>),

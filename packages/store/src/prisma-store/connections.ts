@@ -1,17 +1,29 @@
 import type { Clock, Log } from '@iris/runtime';
 import pg from 'pg';
+import { currentScope, prepareScope, runScoped, type Scope, scopeOf, serviceRole } from './scope.js';
 
-/** SQL over one connection, or over any of the pool. */
+/**
+ * SQL over one connection, or over any of the pool. A statement touches only rows of the tenants that its first value names: one, or a
+ * list of them. Whatever its text says, it sees no others.
+ */
 export interface Sql {
   /** @param name of a statement that comes all the time: each connection plans it once. Its text is always the same. */
   rows<R extends object>(text: string, values?: readonly unknown[], name?: string): Promise<R[]>;
 }
 
-export interface Connections extends Sql {
+/** …and how a statement says otherwise whose rows it is about. */
+export interface ScopedSql extends Sql {
+  /** Of these tenants, which its values name elsewhere. */
+  of(tenants: readonly string[]): Sql;
+  /** Of whatever tenant: only what crosses them by its nature. */
+  readonly everywhere: Sql;
+}
+
+export interface Connections extends ScopedSql {
   /** For Prisma. */
   readonly pool: pg.Pool;
   /** All of `run` or nothing of it. It may run again after a deadlock, so it must do nothing but SQL. */
-  transaction<T>(run: (sql: Sql) => Promise<T>, limit_ms?: number): Promise<T>;
+  transaction<T>(run: (sql: ScopedSql) => Promise<T>, limit_ms?: number): Promise<T>;
   /** Close what is idle now, so that the next query connects anew, perhaps to another server. */
   discardIdle(): void;
   close(): Promise<void>;
@@ -44,8 +56,9 @@ export interface ConnectionOptions {
 }
 
 export function connections({ url, poolSize, clock, log, settings = [] }: ConnectionOptions): Connections {
-  const pool = new pg.Pool({
+  const pool = new ScopedPool({
     connectionString: url,
+    onConnect: prepareScope as never,
     application_name: 'iris',
     max: poolSize,
     connectionTimeoutMillis: connect_ms,
@@ -54,7 +67,9 @@ export function connections({ url, poolSize, clock, log, settings = [] }: Connec
     idle_in_transaction_session_timeout: 10_000,
     // Everything here looks rows up by key. Left to itself the planner would rather read all of a smallish table than ask 16
     // partitions for each of a hundred keys, though only one of them is ever asked.
-    options: ['enable_hashjoin=off', 'enable_mergejoin=off', ...settings].map((setting) => `-c ${setting}`).join(' '),
+    options: [`role=${serviceRole}`, 'enable_hashjoin=off', 'enable_mergejoin=off', ...settings]
+      .map((setting) => `-c ${setting}`)
+      .join(' '),
     idleTimeoutMillis: 30_000,
     // Follows a name that moved to another server, without anything having failed.
     maxLifetimeSeconds: 1_800,
@@ -86,11 +101,13 @@ export function connections({ url, poolSize, clock, log, settings = [] }: Connec
     client: pg.PoolClient,
     { text, values = [], name }: { readonly text: string; readonly values?: readonly unknown[]; readonly name?: string | undefined },
     limit_ms: number,
+    scope?: Scope,
   ): Promise<R[]> {
     try {
       const named = name === undefined ? {} : { name };
       const config = { text, ...named, values: [...values], types, query_timeout: Math.max(1, limit_ms) };
-      return (await client.query<R>(config as pg.QueryConfig)).rows;
+      if (scope === undefined) return (await client.query<R>(config as pg.QueryConfig)).rows;
+      return (await runScoped<R>(client, scope, config as pg.QueryConfig)).rows;
     } catch (error) {
       if (!isStatementError(error)) {
         broken.add(client);
@@ -122,16 +139,15 @@ export function connections({ url, poolSize, clock, log, settings = [] }: Connec
   return {
     pool,
     discardIdle,
-    rows: (text, values = [], name) => withClient((client) => query(client, { text, values, name }, query_ms)),
+    ...scopedSql((scope, statement) => withClient((client) => query(client, statement, query_ms, scope))),
     transaction: (run, limit_ms = query_ms) =>
       withClient(async (client) => {
         const until = clock.now() + limit_ms;
-        const step = <R extends object>(text: string, values: readonly unknown[] = [], name?: string): Promise<R[]> =>
-          query<R>(client, { text, values, name }, until - clock.now());
-        await step(limit_ms === query_ms ? 'BEGIN' : `BEGIN; SET LOCAL statement_timeout = ${limit_ms}`);
+        const left = () => until - clock.now();
+        await query(client, { text: limit_ms === query_ms ? 'BEGIN' : `BEGIN; SET LOCAL statement_timeout = ${limit_ms}` }, left());
         try {
-          const result = await run({ rows: step });
-          await step('COMMIT');
+          const result = await run(scopedSql((scope, statement) => query(client, statement, left(), scope)));
+          await query(client, { text: 'COMMIT' }, left());
           return result;
         } catch (error) {
           if (!broken.has(client)) await query(client, { text: 'ROLLBACK' }, query_ms).catch(() => {});
@@ -148,6 +164,44 @@ export function connections({ url, poolSize, clock, log, settings = [] }: Connec
     },
   };
 }
+
+interface Statement {
+  readonly text: string;
+  readonly values?: readonly unknown[];
+  readonly name?: string | undefined;
+}
+
+function scopedSql(run: <R extends object>(scope: Scope, statement: Statement) => Promise<R[]>): ScopedSql {
+  const within = (scope: Scope): Sql => ({ rows: (text, values = [], name) => run(scope, { text, values, name }) });
+  return {
+    rows: async (text, values = [], name) => run(scopeOf(values), { text, values, name }),
+    of: within,
+    everywhere: within('everywhere'),
+  };
+}
+
+/** Prisma asks the pool itself; whose rows it is about, `database.ts` has said around it. A class since the pool is one, and Prisma wants it to be. */
+class ScopedPool extends pg.Pool {
+  override query = (async (config: pg.QueryConfig, values?: unknown[]) => {
+    const scope = currentScope();
+    if (scope === undefined) return super.query(config, values);
+    const client = await this.connect();
+    let fault: Error | undefined;
+    try {
+      return await runScoped(client, scope, values === undefined ? config : { ...config, values });
+    } catch (error) {
+      if (!isStatementError(error)) fault = error as Error;
+      throw error;
+    } finally {
+      client.release(fault);
+    }
+  }) as pg.Pool['query'];
+}
+
+/** Of rows that go out as one JSON value. */
+export const tenantsOf = (rows: readonly { readonly tenant_id: string }[]): string[] => [
+  ...new Set(rows.map(({ tenant_id }) => tenant_id)),
+];
 
 /** Five letters of what went wrong in a statement; undefined for anything else. */
 export const sqlState = (error: unknown): string | undefined => (error instanceof pg.DatabaseError ? error.code : undefined);

@@ -4,7 +4,7 @@ import { foldedText } from '../search/folded-text.js';
 import { storable } from '../storable.js';
 import type { Messages, NewTurn } from '../store.js';
 import { columns } from './columns.js';
-import { foreignKeyViolation, sqlState } from './connections.js';
+import { foreignKeyViolation, sqlState, tenantsOf } from './connections.js';
 import type { Database } from './database.js';
 import { rowOf, threadKey } from './mapping.js';
 
@@ -55,6 +55,11 @@ SELECT DISTINCT ON (ord) * FROM (
   JOIN message m ON m.tenant_id = i.tenant_id AND m.message_id = i.message_id
 ) found ORDER BY ord, deleted_at NULLS FIRST, rank`;
 
+interface Inserted {
+  readonly tenant_id: string;
+  readonly message_id: string;
+}
+
 const param = (rows: readonly Row[]): string => JSON.stringify(rows.map(record));
 const keys = (rows: readonly Row[]): string =>
   JSON.stringify(
@@ -95,7 +100,11 @@ export function messageInsert({ sql }: Pick<Database, 'sql'>): Messages['insert'
     );
     const left = rows.filter((_, index) => outcomes[index] === undefined);
     if (left.length === 0) return outcomes as Outcome[];
-    const found = new Map((await sql.rows<MessageRow & Found>(standing, [keys(left)], 'message_standing')).map((row) => [row.ord, row]));
+    const found = new Map(
+      (
+        await sql.of(tenantsOf(left.map(({ message }) => message))).rows<MessageRow & Found>(standing, [keys(left)], 'message_standing')
+      ).map((row) => [row.ord, row]),
+    );
     let ord = 0;
     return outcomes.map((outcome) => outcome ?? outcomeOf(found.get(ord++)));
   }
@@ -103,7 +112,9 @@ export function messageInsert({ sql }: Pick<Database, 'sql'>): Messages['insert'
   /** The ids that went in; `no_lane` when a lane went away at this very moment. */
   async function tryInsert(rows: readonly Row[]): Promise<Set<string> | 'no_lane'> {
     try {
-      return new Set((await sql.rows<{ tenant_id: string; message_id: string }>(insert, [param(rows)], 'message_insert')).map(idOf));
+      return new Set(
+        (await sql.of(tenantsOf(rows.map(({ message }) => message))).rows<Inserted>(insert, [param(rows)], 'message_insert')).map(idOf),
+      );
     } catch (error) {
       if (sqlState(error) === foreignKeyViolation) return 'no_lane';
       throw error;

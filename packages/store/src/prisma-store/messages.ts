@@ -95,7 +95,7 @@ export function prismaMessages({ prisma, sql, searching, clock }: Database): Mes
       const found = await rows(page, values, `message_page_${form}`);
       return { rows: found.slice(0, limit).reverse(), has_more: found.length > limit };
     },
-    search: messageSearch(searching, clock),
+    search: messageSearch(searching.everywhere, clock),
     remove: (tenant_id, lane, message_ids, at) =>
       sql.transaction(async (tx) => {
         const values = [tenant_id, lane.chat_id, threadKey(lane), [...new Set(message_ids)], at];
@@ -112,6 +112,6 @@ export function prismaMessages({ prisma, sql, searching, clock }: Database): Mes
       const select = 'SELECT message_id FROM message WHERE tenant_id = $1 AND message_id = ANY($2) AND deleted_at IS NOT NULL';
       return new Set((await sql.rows<{ message_id: MessageId }>(select, [tenant_id, message_ids])).map(({ message_id }) => message_id));
     },
-    owed: ({ before_ts, limit }) => rows(owed, [before_ts, limit]),
+    owed: async ({ before_ts, limit }) => (await sql.everywhere.rows(owed, [before_ts, limit])).map(rowOf<MessageRow>),
   };
 }

@@ -38,6 +38,6 @@ export function prismaPickers({ prisma, sql }: Database): Pickers {
       if (!row) return undefined;
       return answered_by !== null && row.answered_by === answered_by ? 'won' : 'lost';
     },
-    expired: async (now, limit) => (await sql.rows(expired, [now, limit])).map(rowOf<PickerRow>),
+    expired: async (now, limit) => (await sql.everywhere.rows(expired, [now, limit])).map(rowOf<PickerRow>),
   };
 }

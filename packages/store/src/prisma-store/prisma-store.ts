@@ -65,7 +65,7 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
     audit: prismaAudit(database),
     async ready() {
       try {
-        const [answer] = await sql.rows<{ yes: boolean }>(writable);
+        const [answer] = await sql.everywhere.rows<{ yes: boolean }>(writable);
         // A server that was demoted goes on answering; a new connection may lead to the one that took its place.
         if (answer?.yes !== true) for (const each of [sql, searching]) each.discardIdle();
         return answer?.yes === true;

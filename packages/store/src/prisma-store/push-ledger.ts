@@ -1,5 +1,6 @@
 import type { LedgerKey, PushLedger, PushLedgerRow } from '../push.js';
 import { columns } from './columns.js';
+import { type Sql, tenantsOf } from './connections.js';
 import type { Database } from './database.js';
 import { json, rowOf, threadKey } from './mapping.js';
 
@@ -45,23 +46,29 @@ const ordered = <R extends LedgerKey>(rows: readonly R[]): R[] =>
   [...rows].sort((a, b) => (a.tenant_id + a.device_id < b.tenant_id + b.device_id ? -1 : a.cursor - b.cursor));
 
 export function prismaPushLedger({ sql }: Database): PushLedger {
-  const rows = async (text: string, values: readonly unknown[], name?: string) =>
-    (await sql.rows(text, values, name)).map(rowOf<PushLedgerRow>);
+  const rows = async (text: string, values: readonly unknown[], name?: string, by: Sql = sql) =>
+    (await by.rows(text, values, name)).map(rowOf<PushLedgerRow>);
   return {
     async decide(given) {
       if (given.length === 0) return [];
       const values = json(ordered(given).map((row) => ({ ...row, thread_id: threadKey(row) })));
-      return sql.rows<LedgerKey>(decide, [values], 'push_decide');
+      return sql.of(tenantsOf(given)).rows<LedgerKey>(decide, [values], 'push_decide');
     },
     async claim(given, now, until) {
       if (given.length === 0) return [];
       return sql.rows<LedgerKey>(claim, [...columnsOf(ordered(given)), now, until], 'push_claim');
     },
     async record(outcomes) {
-      if (outcomes.length > 0) await sql.transaction((tx) => tx.rows(record, [json(ordered(outcomes))], 'push_record'));
+      if (outcomes.length > 0)
+        await sql.transaction((tx) => tx.of(tenantsOf(outcomes)).rows(record, [json(ordered(outcomes))], 'push_record'));
     },
     due: (now, limit) =>
-      rows(`SELECT ${all} FROM push_ledger WHERE state IN ('pending', 'sending') AND due_at <= $1 ORDER BY due_at LIMIT $2`, [now, limit]),
+      rows(
+        `SELECT ${all} FROM push_ledger WHERE state IN ('pending', 'sending') AND due_at <= $1 ORDER BY due_at LIMIT $2`,
+        [now, limit],
+        undefined,
+        sql.everywhere,
+      ),
     async release({ tenant_id, device_id, cursor }, now) {
       const text = `
 UPDATE push_ledger l SET state = 'pending', with_cursor = NULL, covers = l.cursor, due_at = $4

@@ -10,16 +10,16 @@ import type {
   PushTargets,
 } from '../push.js';
 import { columns } from './columns.js';
-import { foreignKeyViolation, type Sql, sqlState } from './connections.js';
+import { foreignKeyViolation, type ScopedSql, sqlState, tenantsOf } from './connections.js';
 import type { Database } from './database.js';
 import { json, rowOf, threadKey } from './mapping.js';
 
 const column = <T extends object, K extends keyof T>(rows: readonly T[], name: K): T[K][] => rows.map((row) => row[name]);
 
 /** The lock is the address's, so that of two devices that name it at once only one has it. */
-async function takeAddress(tx: Sql, kind: PushKind, address: string): Promise<void> {
-  await tx.rows('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${kind} ${address}`]);
-  await tx.rows('DELETE FROM push_target WHERE kind = $1 AND address = $2', [kind, address]);
+async function takeAddress({ everywhere }: ScopedSql, kind: PushKind, address: string): Promise<void> {
+  await everywhere.rows('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`${kind} ${address}`]);
+  await everywhere.rows('DELETE FROM push_target WHERE kind = $1 AND address = $2', [kind, address]);
 }
 
 const upsertTarget = `
@@ -107,11 +107,11 @@ export function prismaPushFrames({ sql }: Database): PushFrames {
     async note(rows) {
       const given = json(rows.map((row) => ({ ...row, thread_id: threadKey(row) })));
       try {
-        await sql.rows(note, [given], 'push_note');
+        await sql.of(tenantsOf(rows)).rows(note, [given], 'push_note');
       } catch (error) {
         // A lane went between the look and the insert: those that stand are found when it is done again.
         if (sqlState(error) !== foreignKeyViolation) throw error;
-        await sql.rows(note, [given], 'push_note');
+        await sql.of(tenantsOf(rows)).rows(note, [given], 'push_note');
       }
     },
     async undecided(tenant_id) {
@@ -128,7 +128,7 @@ export function prismaPushFrames({ sql }: Database): PushFrames {
     },
     async overdue(before, limit) {
       const text = 'SELECT tenant_id FROM push_frame WHERE NOT decided AND at <= $1 GROUP BY tenant_id ORDER BY min(at) LIMIT $2';
-      return column(await sql.rows<Pick<PushFrameRow, 'tenant_id'>>(text, [before, limit]), 'tenant_id');
+      return column(await sql.everywhere.rows<Pick<PushFrameRow, 'tenant_id'>>(text, [before, limit]), 'tenant_id');
     },
     async prune(before) {
       // In parts, so that no statement takes long; what is left goes the next time.
@@ -137,7 +137,9 @@ export function prismaPushFrames({ sql }: Database): PushFrames {
         ['push_ledger', 'decided_at'],
         ['push_action', 'expires_at'],
       ] as const)
-        await sql.rows(`DELETE FROM ${table} WHERE ctid IN (SELECT ctid FROM ${table} WHERE ${time} < $1 LIMIT 20000)`, [before]);
+        await sql.everywhere.rows(`DELETE FROM ${table} WHERE ctid IN (SELECT ctid FROM ${table} WHERE ${time} < $1 LIMIT 20000)`, [
+          before,
+        ]);
     },
   };
 }
@@ -149,7 +151,7 @@ export function prismaPushActions({ sql }: Database): PushActions {
 INSERT INTO push_action (tenant_id, hash, picker_id, device_id, expires_at)
 SELECT a.* FROM jsonb_to_recordset($1::jsonb) AS a(tenant_id text, hash text, picker_id text, device_id text, expires_at bigint)
 JOIN picker p ON p.tenant_id = a.tenant_id AND p.picker_id = a.picker_id ON CONFLICT DO NOTHING`;
-      await sql.rows(text, [json(rows)], 'push_actions');
+      await sql.of(tenantsOf(rows)).rows(text, [json(rows)], 'push_actions');
     },
     async use(tenant_id, hash, by, now) {
       const text = `

@@ -2,7 +2,7 @@ import type { TenantRow } from '../rows.js';
 import type { Tenants } from '../store.js';
 import { columns } from './columns.js';
 import { removal_ms } from './connections.js';
-import type { Database } from './database.js';
+import { type Database, everywhere } from './database.js';
 import { json, maybeRowOf, rowOf } from './mapping.js';
 
 /** Foreign keys are looked at when the statement ends, so one statement can make a tenant with what every tenant has. */
@@ -24,7 +24,8 @@ export function prismaTenants({ prisma, sql }: Database): Tenants {
     get: async (tenant_id) => maybeRowOf<TenantRow>(await prisma.tenant.findUnique({ where: { tenant_id } })),
     async list({ after, limit }) {
       const where = after === undefined ? {} : { tenant_id: { gt: after } };
-      return (await prisma.tenant.findMany({ where, orderBy: { tenant_id: 'asc' }, take: limit })).map(rowOf<TenantRow>);
+      const page = () => prisma.tenant.findMany({ where, orderBy: { tenant_id: 'asc' }, take: limit });
+      return (await everywhere(page)).map(rowOf<TenantRow>);
     },
     async setQuotas(tenant_id, quotas) {
       const merge = `UPDATE tenant SET quotas = quotas || $2::jsonb WHERE tenant_id = $1 RETURNING ${columns.tenant.list}`;

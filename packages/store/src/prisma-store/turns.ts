@@ -72,7 +72,7 @@ export function prismaTurns({ prisma, sql }: Database): Turns {
       await sql.rows(requestStop, [tenant_id, turn_id]);
     },
     end: (tenant_id, turn_id, { outcome, at }) => one(end, [tenant_id, turn_id, outcome, at]),
-    open: async (tenant_id) => (await sql.rows(open, [tenant_id ?? null])).map(rowOf<TurnRow>),
+    open: async (tenant_id) => (await (tenant_id === undefined ? sql.everywhere : sql).rows(open, [tenant_id ?? null])).map(rowOf<TurnRow>),
     waitingLanes: async (tenant_id) => (await sql.rows<Lane>(waitingLanes, [tenant_id])).map(rowOf<Lane>),
     waiting: async (tenant_id, lane) =>
       (await sql.rows<{ turns: number }>(waiting, [tenant_id, lane.chat_id, threadKey(lane)]))[0]?.turns ?? 0,
