@@ -38,6 +38,10 @@ const own = await installHermes({ python, version: values.version, folder, step 
 const { cluster: startCluster, expectChecks, historiesOf } = await import('@iris/testkit');
 const { freePort } = await import('@iris/devstack');
 
+await step('testing the plugin by itself', [own, '-m', 'unittest', 'discover', '-s', join(root, 'integrations', 'hermes', 'tests')], {
+  env: { ...process.env, PYTHONDONTWRITEBYTECODE: '1' },
+});
+
 say('· starting a gateway: two edges, two session instances, Postgres, Redis, NATS …');
 const cluster = await startCluster();
 const front = await balancer(cluster);

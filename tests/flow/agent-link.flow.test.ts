@@ -329,3 +329,22 @@ test('LNK4: a frame of the agent that is no frame, or does not fit, harms nothin
     await b.next((frame) => frame.payload.text === 'still here');
     await b.next('agent.idle');
   }));
+
+test('LNK29 O10: a turn that begins beside a command that still asks has the one busy and the one idle of the lane', () =>
+  onStage(async ({ world, agent, a, b }) => {
+    agent.say('commands.catalog', { commands: [{ name: '/model', description: 'Switch model' }] });
+    await world.advance(100);
+    await a.send('/model');
+    const command = await agent.turn();
+    command.picker('choice', { choices: [{ value: 'x', label: 'X' }] });
+    await b.next('picker.choice');
+    await a.send('a question meanwhile');
+    const turn = await agent.turn();
+    turn.message('an answer');
+    turn.end();
+    await b.next('agent.idle');
+    command.end();
+    await b.next('picker.closed');
+    await world.advance(100);
+    expect(b.frames('agent.idle')).toHaveLength(1);
+  }));

@@ -13,7 +13,11 @@ const ofTurn = (device, from) => device.received.all.slice(from).map(({ frame })
 const fail = (why) => {
   throw new Error(why);
 };
-const short = (frames) => frames.map(({ type, payload }) => `${type}${payload.text ? `(${payload.text.slice(0, 40)})` : ''}`).join(' ');
+const short = (frames) =>
+  frames
+    .filter(({ type }) => type !== 'message.update')
+    .map(({ type, payload }) => `${type}${payload.text ? `(${payload.text.slice(0, 40)})` : ''}`)
+    .join(' ');
 
 /** Sends, and gives everything up to the turn's end. */
 async function turn(device, text, { end = quick, during } = {}) {
@@ -190,8 +194,10 @@ export const rows = {
         const asked = await sees(device, from, ({ type }) => type === 'picker.model', 'no picker.model', { within_ms: 10_000 });
         const { picker_id, providers } = asked.payload;
         const provider =
-          providers.find(({ models }) => models.some(({ id }) => id === 'scripted-large')) ?? fail(JSON.stringify(providers).slice(0, 200));
-        await device.request('picker.select', { picker_id, value: `${provider.id}/scripted-large` });
+          providers.find(({ models }) => models.some(({ id }) => id.startsWith('scripted'))) ??
+          fail(JSON.stringify(providers).slice(0, 200));
+        const model = provider.models.find(({ id }) => id.startsWith('scripted'));
+        await device.request('picker.select', { picker_id, value: `${provider.id}/${model.id}` });
       },
     });
     return JSON.stringify(texts(said(frames)).at(-1)?.slice(0, 60));

@@ -2,6 +2,7 @@
  * The ways in which a Hermes can attach. `hermes(stand)` is what Hermes is told, `attach(stand)` starts what stands between it and the
  * gateway, if anything does. `limits`: rows that the way cannot carry, and whose limit that is.
  */
+import { cpSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { baseConfig } from './hermes.mjs';
@@ -38,4 +39,38 @@ export const ways = {
       'picker.model': 'Hermes: no GET /api/model/options',
     },
   },
+  plugin: {
+    label: 'the plugin, over the agent link',
+    hermes({ model, home, agent_url, tenant }) {
+      mkdirSync(join(home, 'plugins'), { recursive: true });
+      cpSync(inRoot('integrations/hermes/iris'), join(home, 'plugins', 'iris'), { recursive: true });
+      return {
+        config: baseConfig({
+          model_url: model.url,
+          more: `plugins:
+  enabled: [iris]
+streaming:
+  enabled: true
+  edit_interval: 0.1
+  buffer_threshold: 1
+platform_toolsets:
+  iris: [terminal, clarify]
+`,
+        }),
+        env: { IRIS_GATEWAY_URL: agent_url, IRIS_AGENT_TOKEN: tenant.agent_token },
+        ready: () => linked(home),
+      };
+    },
+    limits: {},
+  },
 };
+
+/** Hermes writes down which platforms are connected. */
+function linked(home) {
+  try {
+    const { platforms } = JSON.parse(readFileSync(join(home, 'gateway_state.json'), 'utf8'));
+    return Object.values(platforms).some(({ state }) => state === 'connected');
+  } catch {
+    return false;
+  }
+}

@@ -35,18 +35,25 @@ export const turnAccepted: Handler<'turn.accepted'> = async (request, context) =
   if (outcome === 'ended') return stopAgain(request, context, state);
   if (outcome === undefined) return {};
   // A command beside a running turn sends no busy or idle of its own.
-  const beside = state.kind === 'command' && lanesBusy(room, state);
+  const beside = state.kind === 'command' && busyIn(room, state).length > 0;
   const reason = beside ? null : 'processing';
   const next: TurnState = { ...state, accepted: true, boot_id, reason: state.reason ?? reason };
-  return {
-    ...becomes(room, next),
-    frames: next.reason === null ? [] : [busyOut(next, 'processing', `busy:${state.turn_id}:accepted`)],
-    live: await receipt(tenant_id, state, state.message_id, context),
-  };
+  return mergeEffects([
+    // The lane is this turn's from now on: a command that was alone in it is one beside a running turn.
+    ...(state.kind === 'chat' ? busyIn(room, state).filter(({ kind }) => kind === 'command') : []).map((command) =>
+      becomes(room, { ...command, reason: null }),
+    ),
+    {
+      ...becomes(room, next),
+      frames: next.reason === null ? [] : [busyOut(next, 'processing', `busy:${state.turn_id}:accepted`)],
+      live: await receipt(tenant_id, state, state.message_id, context),
+    },
+  ]);
 };
 
-const lanesBusy = (room: Room, state: TurnState): boolean =>
-  [...room.turns.values()].some((other) => other !== state && !other.ended && other.reason !== null && laneKey(other) === laneKey(state));
+/** Other turns of the lane that devices see at work. */
+const busyIn = (room: Room, state: TurnState): TurnState[] =>
+  [...room.turns.values()].filter((other) => other !== state && !other.ended && other.reason !== null && laneKey(other) === laneKey(state));
 
 /** It was taken back before the agent said that it takes it. */
 async function stopAgain(
