@@ -64,5 +64,17 @@ export function brokenStore(store: Store, breaks: ReadonlySet<Break>): Store {
       return block;
     };
   }
-  return { ...store, messages: { ...messages, insert }, tenants: { ...tenants, reserveCursors } };
+  const given: Partial<Store['messages']> = {};
+  if (breaks.has('keep_deleted')) given.remove = async (_tenant_id, _lane, message_ids) => ({ removed: [...message_ids], media_ids: [] });
+  if (breaks.has('search_behind'))
+    given.search = async (tenant_id, query) => {
+      const found = await messages.search(tenant_id, query);
+      return { ...found, rows: found.rows.slice(1) };
+    };
+  if (breaks.has('skip_in_history'))
+    given.page = async (tenant_id, lane, options) => {
+      const page = await messages.page(tenant_id, lane, options);
+      return page === 'unknown_before' || options.before === undefined ? page : { ...page, rows: page.rows.slice(0, -1) };
+    };
+  return { ...store, messages: { ...messages, insert, ...given }, tenants: { ...tenants, reserveCursors } };
 }

@@ -44,5 +44,11 @@ export type Break =
   | 'answer_twice'
   /** A device that says hello is taken to have everything that was ever sent to it. */
   | 'confirm_ahead'
+  /** Deleted messages are said to be deleted, and stay in the store. */
+  | 'keep_deleted'
+  /** Search does not know the newest message it should find. */
+  | 'search_behind'
+  /** Pages of history begin one message too early. */
+  | 'skip_in_history'
   /** Edges are told that nothing was before a frame: gaps are not seen. */
   | 'hide_gaps';

@@ -1,0 +1,162 @@
+import {
+  type AnyFrame,
+  type Break,
+  laneOf,
+  makeWorld,
+  type TestAgent,
+  type TestDevice,
+  type TestTurn,
+  type World,
+  type WorldTenant,
+} from '@iris/testkit';
+import { find, type Model, type ModelLane, queries, type Said } from './model.js';
+import { viewOf } from './view.js';
+
+/** What the commands act on. */
+export interface Real {
+  readonly world: World;
+  readonly tenant: WorldTenant;
+  readonly agent: TestAgent;
+  readonly devices: readonly TestDevice[];
+  /** The agent is away of its own will; else it dials again whenever its link ends. */
+  away: boolean;
+  /** A number that no text had yet. */
+  next(): number;
+}
+
+export async function newReal(seed: number, breaks: readonly Break[] = []): Promise<Real> {
+  const world = await makeWorld({ seed, breaks });
+  const tenant = await world.tenant();
+  const agent = tenant.agent();
+  await agent.connect();
+  // With everything, with pieces of texts, and an app of old.
+  const devices = [
+    tenant.device('phone', { caps: { cursors: true } }),
+    tenant.device('tablet', { caps: { delta: true } }),
+    tenant.device('desk'),
+  ];
+  const real: Real = { world, tenant, agent, devices, away: false, next: counter() };
+  for (const [n, device] of devices.entries()) await come(real, device, n);
+  return real;
+}
+const counter = () => {
+  let last = 0;
+  return () => ++last;
+};
+
+const open = ({ world }: Real) => world.edges.filter(({ alive }) => alive);
+const doorOf = (real: Real, n: number) => open(real)[n % open(real).length]!.links;
+
+/** A device comes (back) through one of the edges, and catches up. */
+export async function come(real: Real, device: TestDevice, door: number): Promise<void> {
+  const position = device.connections.findLast(({ synced }) => synced !== undefined)?.synced;
+  const answer = await device.join(doorOf(real, door).dial('/ws'));
+  if (answer.type !== 'hello.ack') throw new Error(`${device.device_id} is refused: ${JSON.stringify(answer.payload)}`);
+  // By turns from where it knows to be, and from where the gateway thinks that it is.
+  const done = await device.sync(door % 2 === 0 ? position : undefined);
+  if (done.payload.truncated || done.payload.reset) throw new Error(`${device.device_id}: sync says that something is missing`);
+}
+
+async function dialAgent(real: Real, door: number): Promise<void> {
+  const answer = await real.agent.connect(doorOf(real, door).dial('/agent', { token: real.tenant.agent_token }));
+  if (answer.type !== 'hello.ack') throw new Error(`the agent is refused: ${JSON.stringify(answer.payload)}`);
+}
+
+export async function agentComes(real: Real, door: number): Promise<void> {
+  real.away = false;
+  await dialAgent(real, door);
+  await quiet(real);
+}
+
+/** Until everything that was said has arrived everywhere. */
+export async function quiet(real: Real): Promise<void> {
+  const { world, agent } = real;
+  await world.advance(150);
+  for (let n = 0; n < 50 && !real.away && (!agent.connected || agent.unacked.length > 0); n++) {
+    if (!agent.connected) await dialAgent(real, n);
+    await world.advance(100);
+  }
+}
+
+/** Turns that the agent has taken on, of lanes that stand. */
+export const runningTurns = ({ agent }: Real, model: Model): TestTurn[] =>
+  [...agent.turns.values()].filter((turn) => turn.state === 'accepted' && model.lanes.has(laneOf(turn)));
+
+/** Where and as what a text stands in the outbox. Texts are never said twice. */
+export function saidAs({ tenant }: Real, text: string): Said | undefined {
+  const found = tenant.log.find(({ frame }) => isFinal(frame) && textOf(frame) === text);
+  if (found === undefined) return undefined;
+  const { role = 'assistant', message_id } = found.frame.payload;
+  return { cursor: found.cursor, message_id: message_id!, role, text };
+}
+const isFinal = ({ type }: AnyFrame): boolean => type === 'message' || type === 'message.stop';
+const textOf = ({ payload }: AnyFrame): string => payload.final_text ?? payload.text ?? '';
+
+/** A promise that the model makes and the product does not keep. */
+function same(what: string, got: unknown, wanted: unknown): void {
+  const [one, other] = [JSON.stringify(got), JSON.stringify(wanted)];
+  if (one !== other) throw new Error(`${what}:\n  is     ${one}\n  should ${other}`);
+}
+
+/** Notices of the gateway's own are no words of the model's: only that everyone is shown the same. */
+const spoken = (rows: readonly { message_id: string; role: string; text: string }[], model: Model) => {
+  const unsure = new Set([...model.unsure.values()].map(({ text }) => text));
+  return rows
+    .filter(({ role, text }) => role !== 'system' && !unsure.has(text))
+    .map(({ message_id, role, text }) => [message_id, role, text]);
+};
+
+export async function checkHistory(real: Real, model: Model, asking: TestDevice, lane: ModelLane, page: number): Promise<void> {
+  const rows = (await asking.historyAll({ chat_id: lane.chat_id, thread_id: lane.thread_id }, page)) as never as Said[];
+  same(`O1 O3 O11: history of ${laneOf(lane)} in pages of ${page}`, spoken(rows, model), spoken(lane.said, model));
+  for (const device of real.devices.filter(({ connected }) => connected)) {
+    const shown = [...(viewOf(device).messages.get(laneOf(lane)) ?? [])].map(([message_id, row]) => [message_id, row.role, row.text]);
+    const sure = new Set([...model.unsure.values()].map(({ text }) => text));
+    const wanted = rows.filter(({ text }) => !sure.has(text)).map(({ message_id, role, text }) => [message_id, role, text]);
+    same(
+      `O1 O2 O3 O11: ${device.device_id} shows of ${laneOf(lane)}`,
+      shown.filter(([, , text]) => !sure.has(text!)),
+      wanted,
+    );
+  }
+}
+
+export async function checkSearch(model: Model, asking: TestDevice, query: string, lane: ModelLane | undefined): Promise<void> {
+  const scope = lane === undefined ? {} : { chat_id: lane.chat_id, thread_id: lane.thread_id };
+  const answer = await asking.request('search', { query, scope: lane === undefined ? 'all' : 'chat' }, scope);
+  const hits = answer.payload.hits as { message_id: string; snippet: string }[] | undefined;
+  if (hits === undefined) throw new Error(`search is answered ${JSON.stringify(answer)}`);
+  const unsure = [...model.unsure.values()].map(({ text }) => text);
+  const found = hits.filter(({ snippet }) => !unsure.includes(snippet)).map(({ message_id }) => message_id);
+  const wanted = find(model, query, lane === undefined ? undefined : laneOf(lane));
+  if (wanted.length + unsure.length <= 50) {
+    same(`O1 O11: search ${JSON.stringify(query)}`, found, wanted);
+    same(`SEA3: has_more of ${JSON.stringify(query)}`, answer.payload.has_more, false);
+  }
+}
+
+/** What every device that is online shows, beside messages. */
+export function checkViews(real: Real, model: Model): void {
+  const turns = runningTurns(real, model);
+  const running = turns.flatMap((turn) => [...turn.running.values()].map(({ text }) => text)).sort();
+  for (const device of real.devices.filter(({ connected }) => connected)) {
+    const view = viewOf(device);
+    const name = device.device_id;
+    const channels = [...model.lanes].map(([key, lane]) => [key, lane.name]).sort();
+    same(`${name} shows channels`, [...view.channels].sort(), channels);
+    same(`${name} shows as default`, view.default_chat, model.default_chat);
+    same(`O10: ${name} shows as busy`, [...view.busy].sort(), [...new Set(turns.map((turn) => laneOf(turn)))].sort());
+    same(`${name} shows as pickers`, [...view.pickers.keys()].sort(), [...model.pickers.keys()].sort());
+    same(`${name} shows running texts`, [...view.running.values()].map(({ text }) => text).sort(), running);
+  }
+}
+
+export async function checkAll(real: Real, model: Model, asking: TestDevice, page: number): Promise<void> {
+  await quiet(real);
+  checkViews(real, model);
+  for (const lane of model.lanes.values()) await checkHistory(real, model, asking, lane, page);
+  for (const query of queries) {
+    await checkSearch(model, asking, query, undefined);
+    await checkSearch(model, asking, query, [...model.lanes.values()][page % model.lanes.size]);
+  }
+}
