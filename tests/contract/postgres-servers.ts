@@ -27,7 +27,16 @@ export async function restartablePostgres(): Promise<Restartable> {
     const others = readFileSync(`/proc/${first}/task/${first}/children`, 'utf8').trim().split(' ');
     for (const pid of [first, ...others]) act(Number(pid));
   };
-  return { ...server, freeze: () => each(freezeProcess), thaw: () => each((pid) => void process.kill(pid, 'SIGCONT')) };
+  return {
+    ...server,
+    /** All of them: one whose first process is gone may answer once more before it sees that. */
+    async kill() {
+      each((pid) => void process.kill(pid, 'SIGKILL'));
+      await server.kill();
+    },
+    freeze: () => each(freezeProcess),
+    thaw: () => each((pid) => void process.kill(pid, 'SIGCONT')),
+  };
 }
 
 /** An empty database of the test's own, on the server the environment names or on one of ours; `end` removes it. */
