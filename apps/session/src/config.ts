@@ -21,6 +21,13 @@ export const SessionConfig = Type.Object({
   cache_ms: ms(30_000, 'milliseconds a row is kept that nobody said had changed'),
   idle_ms: ms(600_000, 'milliseconds after which what is remembered of a silent connection or tenant is dropped'),
   retry_ms: ms(50, 'first pause before a store that failed is asked again; doubles up to a second'),
+  push_providers: Type.Array(Type.String({ pattern: '^(fcm|webpush|ntfy)$' }), {
+    default: [],
+    description: 'who may carry pushes: fcm, webpush, ntfy; the workers have their credentials',
+  }),
+  push_delay_ms: ms(1_000, 'milliseconds from a frame worth a push to the look at who has not got it'),
+  push_fence_ms: ms(1_000, 'milliseconds a hello waits at most for a push that is under way to its device'),
+  push_vapid_public_key: Type.Optional(Type.String({ description: 'what browsers subscribe with: the public half of the workers’ key' })),
   heartbeat_ms: ms(15_000, 'what agents are told about how often to say something'),
   client_ref_ms: ms(24 * 3600 * 1000, 'milliseconds a `client_ref` stands for the same message'),
   cursor_block: Type.Integer({
@@ -35,6 +42,9 @@ export type SessionConfig = Static<typeof SessionConfig>;
 /** Every value as it is when nothing is set. */
 export const defaultSessionConfig: SessionConfig = Object.freeze(
   Object.fromEntries(
-    Object.entries(SessionConfig.properties).map(([name, schema]) => [name, (schema as unknown as { default: number }).default]),
+    Object.entries(SessionConfig.properties).flatMap(([name, schema]) => {
+      const { default: value } = schema as { default?: unknown };
+      return value === undefined ? [] : [[name, value]];
+    }),
   ),
-) as SessionConfig;
+) as unknown as SessionConfig;

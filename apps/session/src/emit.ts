@@ -10,6 +10,7 @@ import type { Effects, Emitter, LiveFrame, Origin, OutFrame, Placed } from './em
 import type { Outgoing } from './outgoing.js';
 import { type Patience, Unavailable } from './patience.js';
 import { createPersist } from './persist.js';
+import type { Pushes } from './pushes.js';
 import { liveRecord } from './rules/live-record.js';
 
 interface Queue {
@@ -39,6 +40,7 @@ export function createEmitter(deps: {
   appender: Appender;
   patience: Patience;
   marks: CursorMarks;
+  pushes: Pushes;
   idle_ms: number;
   /** Stored frames for an agent's link. */
   toAgents: (tenant_id: TenantId, agent: NonNullable<Effects['agent']>) => void;
@@ -124,6 +126,11 @@ export function createEmitter(deps: {
       const places = placed.values();
       const fresh = records.values();
       for (const { effects } of done) head = say(route, effects, places, fresh, head);
+      if (frames.length > 0)
+        await deps.pushes.told(
+          route.tenant_id,
+          frames.map((frame, i) => ({ frame, cursor: placed[i]!.cursor })),
+        );
       for (const { effects } of done) if (effects.after) await patience.persist(effects.after, { what: 'after' });
       const dropped = done.flatMap(({ effects }) => effects.drop ?? []).map((name) => [name, null] as const);
       if (dropped.length > 0) await patience.persist(() => outbox.put(route.tenant_id, Object.fromEntries(dropped)), { what: 'put' });

@@ -18,6 +18,7 @@ import { createEmitter } from './emit.js';
 import { createOutgoing } from './outgoing.js';
 import { createPatience } from './patience.js';
 import { createPresence } from './presence.js';
+import { createPushes } from './pushes.js';
 import { createReads } from './reads.js';
 import { createServe } from './serve.js';
 
@@ -111,6 +112,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     appender,
     patience,
     marks: cursorMarks({ messages: store.messages, clock, log }),
+    pushes: createPushes({ store, jobs, clock, log, patience }, { on: config.push_providers.length > 0, delay_ms: config.push_delay_ms }),
     idle_ms: config.idle_ms,
     toAgents: (tenant_id, agent) => links.send(tenant_id, agent),
     onLost(tenant_id: TenantId) {

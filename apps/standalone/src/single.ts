@@ -87,7 +87,7 @@ export async function startSingle(start: Start): Promise<System> {
   await life.start(
     'worker',
     async () => {
-      const one = createWorker({ bus: hub.connect('worker'), outbox, store, jobs, clock, log, meter }, settings.of(WorkerConfig));
+      const one = createWorker({ bus: hub.connect('worker'), outbox, store, jobs, clock, random, log, meter }, settings.of(WorkerConfig));
       await one.start();
       return one;
     },

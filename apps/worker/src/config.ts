@@ -1,5 +1,6 @@
 import { Quotas } from '@iris/protocol';
 import { type Static, Type } from 'typebox';
+import { PushConfig } from './push/config.js';
 
 const ms = (value: number, description: string) => Type.Integer({ default: value, minimum: 1, maximum: 24 * 3600 * 1000, description });
 
@@ -13,6 +14,7 @@ export const WorkerConfig = Type.Object({
   ),
   retention_ms: ms(60_000, 'how often what is past retention is dropped'),
   concurrency: Type.Integer({ default: 4, minimum: 1, maximum: 1_000, description: 'jobs of one kind at once' }),
+  ...PushConfig.properties,
   cursor_block: Type.Integer({ default: 10_000, minimum: 1, maximum: 1_000_000, description: 'cursors reserved in Postgres at a time' }),
 });
 export type WorkerConfig = Static<typeof WorkerConfig>;
@@ -20,9 +22,12 @@ export type WorkerConfig = Static<typeof WorkerConfig>;
 /** Every value as it is when nothing is set. */
 export const defaultWorkerConfig: WorkerConfig = Object.freeze(
   Object.fromEntries(
-    Object.entries(WorkerConfig.properties).map(([name, schema]) => [name, (schema as unknown as { default: number }).default]),
+    Object.entries(WorkerConfig.properties).flatMap(([name, schema]) => {
+      const { default: value } = schema as { default?: unknown };
+      return value === undefined ? [] : [[name, value]];
+    }),
   ),
-) as WorkerConfig;
+) as unknown as WorkerConfig;
 
 /** The quotas a tenant has: its own, else the configured. */
 export function quotasOf(config: WorkerConfig, own: Partial<Quotas>): Quotas {

@@ -32,7 +32,7 @@ await runPart('worker', config, async ({ instance, life, health, clock, random, 
   const worker = await life.start(
     'worker',
     async () => {
-      const one = createWorker({ bus, outbox, store, jobs, clock, log, meter }, config);
+      const one = createWorker({ bus, outbox, store, jobs, clock, random, log, meter }, config);
       await one.start();
       return one;
     },

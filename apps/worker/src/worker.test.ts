@@ -12,7 +12,7 @@ import {
   type TenantId,
 } from '@iris/protocol';
 import { silentLog } from '@iris/runtime';
-import { manualClock, recordingMeter } from '@iris/runtime/testing';
+import { manualClock, recordingMeter, seededRandom } from '@iris/runtime/testing';
 import { type MessageRow, memoryStore } from '@iris/store';
 import { expect, test } from '@jest/globals';
 import { defaultWorkerConfig } from './config.js';
@@ -29,7 +29,7 @@ async function setting(quotas: Partial<typeof defaultWorkerConfig> = {}) {
   const jobs = memoryJobs({ clock });
   const meter = recordingMeter();
   const config = { ...defaultWorkerConfig, ...quotas };
-  const worker = createWorker({ bus: hub.connect(), outbox, store, jobs, clock, log: silentLog, meter }, config);
+  const worker = createWorker({ bus: hub.connect(), outbox, store, jobs, clock, random: seededRandom(1), log: silentLog, meter }, config);
   await store.tenants.create({ tenant_id, name: 'T', agent_id: 'ag' as AgentId, at: clock.now() });
   const block = await store.tenants.reserveCursors(tenant_id, 10);
   await outbox.seed(tenant_id, block!.from, block!.to);

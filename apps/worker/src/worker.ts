@@ -1,10 +1,16 @@
 import type { Jobs, Working } from '@iris/jobs';
+import type { Random } from '@iris/runtime';
 import type { WorkerConfig } from './config.js';
 import { type RepairDeps, repair } from './jobs/repair.js';
 import { retention } from './jobs/retention.js';
+import { createPusher } from './push/pusher.js';
+import type { Http } from './senders/http.js';
 
 export interface WorkerDeps extends RepairDeps {
   readonly jobs: Jobs;
+  readonly random: Random;
+  /** Default: `fetch`. */
+  readonly http?: Http;
 }
 
 export interface Worker {
@@ -14,22 +20,27 @@ export interface Worker {
   ready(): boolean;
 }
 
-/** Work that nobody waits for: upkeep of the outbox. Any number may run; each job runs on one of them, and may run twice. */
+/** Work that nobody waits for: pushes, and upkeep of the outbox. Any number may run; each job runs on one of them, and may run twice. */
 export function createWorker(deps: WorkerDeps, config: WorkerConfig): Worker {
   const { jobs, log, meter } = deps;
   const done = meter.counter('iris_jobs_done_total');
   let working: Working | undefined;
+  let pushing: Working | undefined;
 
-  const counted = (job: string, run: () => Promise<void>) => async () => {
-    try {
-      await run();
-      done.add(1, { job, outcome: 'ok' });
-    } catch (error) {
-      done.add(1, { job, outcome: 'failed' });
-      log.warn('worker.job_failed', { job, error });
-      throw error;
-    }
-  };
+  const pusher = createPusher(deps, config);
+
+  const counted =
+    <D>(job: string, run: (data: D) => Promise<void>) =>
+    async (data: D) => {
+      try {
+        await run(data);
+        done.add(1, { job, outcome: 'ok' });
+      } catch (error) {
+        done.add(1, { job, outcome: 'failed' });
+        log.warn('worker.job_failed', { job, error });
+        throw error;
+      }
+    };
 
   return {
     async start() {
@@ -40,12 +51,22 @@ export function createWorker(deps: WorkerDeps, config: WorkerConfig): Worker {
         },
         { concurrency: config.concurrency },
       );
+      pushing = await jobs.work(
+        {
+          'push.check': counted('push.check', ({ tenant_id }) => pusher.check(tenant_id)),
+          'push.withdraw': counted('push.withdraw', ({ tenant_id }) => pusher.withdraw(tenant_id)),
+          'push.sweep': counted('push.sweep', () => pusher.sweep()),
+        },
+        { concurrency: config.push_checks },
+      );
+      if (config.push_providers.length > 0) await jobs.repeat('push.sweep', {}, config.push_sweep_ms);
       await jobs.repeat('upkeep.repair', {}, config.repair_ms);
       await jobs.repeat('upkeep.retention', {}, config.retention_ms);
       log.info('worker.working');
     },
     async stop() {
-      await working?.end();
+      await Promise.all([working?.end(), pushing?.end()]);
+      await pusher.stop();
       working = undefined;
     },
     ready: () => working !== undefined,

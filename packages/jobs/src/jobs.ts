@@ -1,4 +1,4 @@
-import type { MessageId, TenantId } from '@iris/protocol';
+import type { TenantId } from '@iris/protocol';
 
 /** Every kind of job, and what it carries. Handlers are idempotent: a job may run twice. */
 export interface JobTable {
@@ -6,8 +6,12 @@ export interface JobTable {
   'upkeep.repair': { readonly tenant_id?: TenantId };
   /** Outbox retention. */
   'upkeep.retention': Record<string, never>;
-  /** A frame worth a push: who has not confirmed it gets one. */
-  'push.check': { readonly tenant_id: TenantId; readonly cursor: number; readonly message_id?: MessageId };
+  /** Frames of a tenant are worth a push: who has not confirmed them gets one. */
+  'push.check': { readonly tenant_id: TenantId; readonly cursor: number };
+  /** Something of a tenant was read, answered or deleted: notifications that say it go. */
+  'push.withdraw': { readonly tenant_id: TenantId };
+  /** Pushes to be tried again, and whatever the queue forgot. */
+  'push.sweep': Record<string, never>;
 }
 export type JobName = keyof JobTable;
 

@@ -63,7 +63,8 @@ export const frameTable = {
     agent_down: said(connection.ErrorPayload),
     rules: ['ERR1', 'ERR2', 'ERR3', 'ERR4', 'ERR5', 'LNK45'],
   },
-  'fcm.register': { up: change(connection.FcmRegister, 'ack'), rules: ['PSH1'] },
+  'fcm.register': { up: change(connection.FcmRegister, 'ack'), rules: ['PSH1', 'PSH5'] },
+  'push.mute': { up: { ...change(connection.PushMute, 'ack', 'lane_or_all'), refine: connection.refinePushMute }, rules: ['PSH13'] },
   sync: { up: local(connection.Sync, 'sync.done'), rules: ['SYN1', 'SYN2', 'SYN3', 'SYN4'] },
   'sync.done': { down: response(connection.SyncDone), rules: ['SYN1', 'SYN8', 'SYN9', 'SYN10'] },
 

@@ -138,7 +138,10 @@ export interface PushFrames {
 export interface PushLedger {
   /** One decision per device and frame: of several the first stands. Returns those that stand now because of this. */
   decide(rows: readonly PushLedgerRow[]): Promise<LedgerKey[]>;
-  /** `pending`, and `sending` ones whose claim has lapsed, become ours until `until`. Returns those that did. */
+  /**
+   * `pending`, and `sending` ones whose claim has lapsed, become ours until `until`, unless the device has said hello since they were
+   * decided. Returns those that did.
+   */
   claim(keys: readonly LedgerKey[], now: number, until: number): Promise<LedgerKey[]>;
   /**
    * What became of claimed ones. `sent` moves the device's `last_pushed_cursor` in the same step, and stands whatever came between;

@@ -58,7 +58,7 @@ export async function closeTurn(
     ...kept.filter(({ message_id }) => running.has(message_id)).map(stopOut),
     ...state.tools.map(({ index, name }) => toolEndOut(state, { index, name, ok: false })),
     ...pickers.map((picker) => pickerClosed(picker, { reason: 'turn_ended' })),
-    ...kept.filter(({ message_id }) => !running.has(message_id)).map((row) => messageOut(row)),
+    ...kept.filter(({ message_id }) => !running.has(message_id)).map((row) => messageOut(row, undefined, { failure: true })),
   ];
   if (state.reason !== null) frames.push(idleOut(state));
 

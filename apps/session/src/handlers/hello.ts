@@ -18,9 +18,9 @@ import { type DeviceRow, type TokenRow, tokenHash } from '@iris/store';
 import { goingOn } from '../agent/room.js';
 import type { Answer, Context, DeviceRequest } from '../context.js';
 import { channelEntry, laneFrame } from '../rules/frames.js';
-import { targetsOf } from '../rules/push-targets.js';
 import { snapshotFrames } from '../rules/snapshot.js';
 import { isOpen } from './picker-select.js';
+import { type Welcome, welcome } from './welcome.js';
 
 /** The tenant or the edge has no room; the close code says so, and the error when to come back. */
 const fullRetry_ms = 60_000;
@@ -49,8 +49,7 @@ export async function hello(request: DeviceRequest<'hello'>, context: Context): 
     });
     if (said === 'revoked') throw refusedToken();
     if (said === 'over_quota') throw rateLimited('no more devices', fullRetry_ms);
-    const targets = targetsOf(payload, { forget: false });
-    if (targets.length > 0) await store.pushTargets.register(tenant_id, request.device_id, targets, clock.now());
+    const push = await welcome(request, tenant_id, context);
     await checkConnections(request, tenant_id, quotas, context);
 
     let body = new Uint8Array();
@@ -60,7 +59,7 @@ export async function hello(request: DeviceRequest<'hello'>, context: Context): 
       deadline: request.deadline,
       device: { ...origin, device_id: request.device_id, watermark: said.row.watermark, new: said.created },
       async effects(registered, values) {
-        const answer = await answerOf({ tenant_id, token, quotas, device: said.row, registered, values }, context);
+        const answer = await answerOf({ tenant_id, token, quotas, device: said.row, push, registered, values }, context);
         body = utf8.encode(JSON.stringify(answer));
         const { replaced } = registered;
         return {
@@ -119,12 +118,13 @@ async function answerOf(
     token: TokenRow;
     quotas: Quotas;
     device: DeviceRow;
+    push: Welcome;
     registered: Registered;
     values: ReadonlyMap<string, string>;
   },
-  { store, clock, directory, log }: Context,
+  { store, clock, config, directory, log }: Context,
 ): Promise<HelloAnswer> {
-  const { tenant_id, token, quotas, device, registered, values } = known;
+  const { tenant_id, token, quotas, device, push, registered, values } = known;
   const [{ rows }, pickers, owed] = await Promise.all([
     directory.channels(tenant_id),
     store.pickers.list(tenant_id),
@@ -154,15 +154,16 @@ async function answerOf(
         tools: true,
         media: false,
         search: true,
-        push: 'none',
+        push: push.kind,
         pickers: true,
         cursors: true,
         delta: true,
       },
-      last_pushed_cursor: device.last_pushed_cursor,
+      last_pushed_cursor: Math.max(device.last_pushed_cursor, push.last_pushed_cursor),
       channels: rows.map(channelEntry),
       limits: { text_bytes: limits.text_bytes, frame_bytes: limits.frame_bytes, file_bytes: quotas.file_bytes },
       server_ts: clock.now(),
+      ...(config.push_vapid_public_key === undefined ? {} : { push: { vapid_key: config.push_vapid_public_key } }),
     },
     head: registered.head,
     watermark: registered.watermark,

@@ -14,6 +14,7 @@ import { history } from './history.js';
 import { messageDelete } from './message-delete.js';
 import { messageSend } from './message-send.js';
 import { pickerSelect } from './picker-select.js';
+import { pushMute } from './push-mute.js';
 import { readReceipt } from './read-receipt.js';
 import { search } from './search.js';
 
@@ -35,6 +36,7 @@ const handlers = {
   'commands.catalog': commandsCatalog,
   'commands.complete': commandsComplete,
   'fcm.register': fcmRegister,
+  'push.mute': pushMute,
 } satisfies { readonly [T in UpType]?: DeviceHandler<T> };
 
 type AnyHandler = DeviceHandler<UpType>;

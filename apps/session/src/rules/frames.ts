@@ -24,8 +24,8 @@ export function laneFrame<T extends DownType>(type: T, lane: Lane, payload: Fram
 }
 
 /** The final `message` of a row, wherever it came from. */
-export function messageOut(row: MessageRow, origin?: Origin): OutFrame {
-  return { ...durableFrame(messageFrame(row), { key: finalKey(row) }), ...(origin ? { origin } : {}), ...placesOf(row) };
+export function messageOut(row: MessageRow, origin?: Origin, options: { failure?: boolean } = {}): OutFrame {
+  return { ...durableFrame(messageFrame(row), { key: finalKey(row), ...options }), ...(origin ? { origin } : {}), ...placesOf(row) };
 }
 
 /** The end of a streamed message. */

@@ -2,7 +2,7 @@ import { type Bus, durableRecords, packBatches, subjects } from '@iris/bus';
 import type { Outbox } from '@iris/outbox';
 import { durableMessage, type MessageId, type TenantId } from '@iris/protocol';
 import type { Clock, Log, Meter } from '@iris/runtime';
-import type { MessageRow, Store } from '@iris/store';
+import { type MessageRow, pushNote, type Store } from '@iris/store';
 import { quotasOf, type WorkerConfig } from '../config.js';
 
 const page = 500;
@@ -59,6 +59,9 @@ export async function repair({ bus, outbox, store, clock, log, meter }: RepairDe
       // Deleted while this appended: the frame goes before any device hears of it.
       const since = await deletedOf(messages);
       if (since.size > 0) await outbox.forget(tenant_id, { message_ids: [...since] });
+      // That it is worth a push was to be written down behind its append: who died between the two did not.
+      const notes = frames.flatMap((frame, i) => pushNote(tenant_id, frame, appended.cursors[i]!, clock.now()) ?? []);
+      if (config.push_providers.length > 0 && notes.length > 0) await store.pushFrames.note(notes);
       const records = durableRecords(tenant_id, frames, appended).filter(({ message_id }) => !since.has(message_id as MessageId));
       for (const edge_id of appended.edges) for (const message of packBatches(records)) bus.publish(subjects.edge(edge_id), message);
       await store.messages.setCursors(messages.map(({ message_id }, i) => ({ tenant_id, message_id, cursor: appended.cursors[i]! })));

@@ -104,3 +104,24 @@ export const SyncDone = Type.Object({
 });
 
 export const FcmRegister = Type.Object(pushTargets);
+
+const timeOfDay = Type.String({ minLength: 5, maxLength: 5 });
+const isTimeOfDay = (text: string): boolean => /^([01]\d|2[0-3]):[0-5]\d$/.test(text);
+/** What a device does not want to be pushed, of one lane or, without a `chat_id`, of all. Nothing given: no rule. */
+export const PushMute = Type.Object({
+  muted_until: Type.Optional(Type.Union([Timestamp, Type.Null()])),
+  /** `HH:MM` in a time zone such as `Europe/Berlin`; `to` before `from` reaches over midnight. */
+  quiet: Type.Optional(
+    Type.Union([Type.Object({ from: timeOfDay, to: timeOfDay, time_zone: Type.String({ minLength: 1, maxLength: 64 }) }), Type.Null()]),
+  ),
+});
+export function refinePushMute({ quiet }: Static<typeof PushMute>): string | undefined {
+  if (quiet === undefined || quiet === null) return undefined;
+  for (const name of ['from', 'to'] as const) if (!isTimeOfDay(quiet[name])) return `quiet.${name}: must be HH:MM`;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: quiet.time_zone });
+    return undefined;
+  } catch {
+    return 'quiet.time_zone: unknown';
+  }
+}

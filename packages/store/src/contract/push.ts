@@ -174,6 +174,15 @@ export function pushes(subject: Subject): void {
       expect(await b.pushLedger.claim([key(1)], 200, 300)).toEqual([key(1)]);
     });
 
+    test('claim: nothing that was decided before the device came back, or was revoked', async () => {
+      const { a, b, row, key, tenant_id, device_id } = await setting();
+      await a.pushLedger.decide([row(1), row(2, { decided_at: 70 })]);
+      await b.devices.hello({ tenant_id, device_id, name: '', caps: {}, token_id: 'tk' as TokenId, at: 60, max: 9 });
+      expect(await a.pushLedger.claim([key(1), key(2)], 100, 200)).toEqual([key(2)]);
+      await b.devices.revoke(tenant_id, device_id, 80);
+      expect(await a.pushLedger.claim([key(1), key(2)], 300, 400)).toEqual([]);
+    });
+
     test('PSH4: record: accepted moves last_pushed_cursor, never back; what was accepted stays so', async () => {
       const { a, b, row, key, outcome, tenant_id, device_id } = await setting();
       await a.pushLedger.decide([row(5, { covers: 7 }), row(3)]);

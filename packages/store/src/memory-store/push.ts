@@ -117,7 +117,11 @@ export function memoryPushLedger(state: MemoryState): PushLedger {
       });
     },
     async claim(keys, now, until) {
-      const free = (row: PushLedgerRow) => row.state === 'pending' || (row.state === 'sending' && row.due_at <= now);
+      const away = ({ tenant_id, device_id, decided_at }: PushLedgerRow) => {
+        const device = state.tenants.get(tenant_id)?.devices.get(device_id);
+        return device !== undefined && device.revoked_at === null && device.last_seen_at <= decided_at;
+      };
+      const free = (row: PushLedgerRow) => away(row) && (row.state === 'pending' || (row.state === 'sending' && row.due_at <= now));
       return keys.filter((key) => change(key, (row) => (free(row) ? { ...row, state: 'sending', due_at: until } : undefined)));
     },
     async record(outcomes) {

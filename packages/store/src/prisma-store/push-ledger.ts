@@ -17,7 +17,8 @@ const keys = 'unnest($1::text[], $2::text[], $3::bigint[]) AS k(tenant_id, devic
 const same = 'l.tenant_id = k.tenant_id AND l.device_id = k.device_id AND l.cursor = k.cursor';
 const claim = `
 UPDATE push_ledger l SET state = 'sending', due_at = $5 FROM ${keys}
-WHERE ${same} AND (l.state = 'pending' OR (l.state = 'sending' AND l.due_at <= $4))
+JOIN device d ON d.tenant_id = k.tenant_id AND d.device_id = k.device_id
+WHERE ${same} AND d.last_seen_at <= l.decided_at AND d.revoked_at IS NULL AND (l.state = 'pending' OR (l.state = 'sending' AND l.due_at <= $4))
 RETURNING l.tenant_id, l.device_id, l.cursor`;
 
 const record = `

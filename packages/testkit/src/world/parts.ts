@@ -2,7 +2,7 @@ import { createEdge, defaultEdgeConfig, type Opening, type Socket, type SocketEv
 import type { ConnectionId, EdgeId, SessionId } from '@iris/protocol';
 import { type Log, makeIds, noMeter } from '@iris/runtime';
 import { createSession, defaultSessionConfig } from '@iris/session';
-import { createWorker, defaultWorkerConfig } from '@iris/worker';
+import { createWorker, defaultWorkerConfig, type Http } from '@iris/worker';
 import type { Node } from './backbone.js';
 
 /** What the world needs of a running edge. */
@@ -57,10 +57,19 @@ export async function startSessionPart({ session_id, node, log, config }: Sessio
   return { stop: () => session.stop({ within_ms: 10_000 }) };
 }
 
-/** A worker, likewise: it does the upkeep. */
-export async function startWorkerPart({ node, log }: { readonly node: Node; readonly log: Log }): Promise<SessionPart> {
-  const { bus, outbox, store, jobs, clock } = node;
-  const worker = createWorker({ bus, outbox, store, jobs, clock, log, meter: noMeter }, defaultWorkerConfig);
+/** A worker, likewise: it does the upkeep, and the pushes. */
+export async function startWorkerPart(start: {
+  readonly node: Node;
+  readonly log: Log;
+  readonly config: Record<string, unknown>;
+  readonly http?: Http;
+}): Promise<SessionPart> {
+  const { node, log, config, http } = start;
+  const { bus, outbox, store, jobs, clock, chance } = node;
+  const worker = createWorker(
+    { bus, outbox, store, jobs, clock, random: chance, log, meter: noMeter, ...(http === undefined ? {} : { http }) },
+    { ...defaultWorkerConfig, ...config },
+  );
   await worker.start();
   return { stop: () => worker.stop() };
 }

@@ -2,6 +2,7 @@ import type { EdgeId, Quotas, SessionId } from '@iris/protocol';
 import type { Store } from '@iris/store';
 import { type Chance, chance } from '../chance.js';
 import type { Evidence, Logged } from '../checks/index.js';
+import { type Fakes, fakes, worldHttp } from '../push/fakes.js';
 import type { Patience } from '../record.js';
 import { type TestAgent, type TestAgentOptions, testAgent } from '../test-agent.js';
 import { type TestDevice, testDevice } from '../test-device.js';
@@ -29,6 +30,9 @@ export interface WorldOptions {
   readonly breaks?: readonly Break[];
   readonly edge_config?: Record<string, unknown>;
   readonly session_config?: Record<string, unknown>;
+  readonly worker_config?: Record<string, unknown>;
+  /** Pushes are on, and go to {@link World.fakes}. */
+  readonly push?: boolean;
   /** Bytes that a client's kernel takes while it does not read. Default 64 KiB. */
   readonly window_bytes?: number;
 }
@@ -54,6 +58,8 @@ export interface World {
   readonly patience: Patience;
   readonly backbone: Backbone;
   readonly store: Store;
+  /** Providers of pushes, when they are on. */
+  readonly fakes: Fakes;
   /** Dead ones too, in order of their start. */
   readonly edges: readonly EdgeMember[];
   readonly sessions: readonly Member[];
@@ -96,6 +102,8 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
   const base = backbone(time, seed, { ...noFaults, ...options.faults }, breaks);
   const net = time.process('sockets');
   const clients = time.process('clients');
+  const providers = fakes(time.process('providers'), 'https://providers.test');
+  const push_config = options.push ? providers.settings : {};
   const edges: EdgeMember[] = [];
   const sessions: Member[] = [];
   const workers: Member[] = [];
@@ -141,6 +149,7 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
     patience,
     backbone: base,
     store: base.store,
+    fakes: providers,
     edges,
     sessions,
     workers,
@@ -178,7 +187,7 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
         session_id: name as SessionId,
         node,
         log: events.of(name),
-        config: options.session_config ?? {},
+        config: { ...push_config, ...options.session_config },
       });
       const part = await arrived(starting, name);
       const session = member(name, node, part.stop, () => {});
@@ -188,7 +197,9 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
     async startWorker() {
       const name = `worker-${workers.length + 1}`;
       const node = base.join(name, 'worker');
-      const part = await arrived(startWorkerPart({ node, log: events.of(name) }), name);
+      const http = worldHttp({ fakes: providers, process: node.clock, net, way_ms: () => 5 });
+      const config = { ...push_config, ...options.worker_config };
+      const part = await arrived(startWorkerPart({ node, log: events.of(name), config, http }), name);
       const worker = member(name, node, part.stop, () => {});
       workers.push(worker);
       return worker;

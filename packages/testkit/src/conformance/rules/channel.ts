@@ -123,4 +123,24 @@ export const channel: readonly Check[] = [
       return 'ack {ok:true}';
     },
   },
+  {
+    rules: ['PSH13'],
+    needs: ['admin'],
+    async run(ctx) {
+      const space = await ctx.own();
+      const device = await space.join('phone');
+      const ok = { type: 'ack', payload: { ok: true } };
+      const quiet = { from: '22:00', to: '07:00', time_zone: 'Europe/Berlin' };
+      like('PSH13', await device.request('push.mute', { muted_until: 1, quiet }), ok);
+      like('PSH13', await device.request('push.mute', {}, { chat_id: 'android:default' }), ok);
+      const wrong = { type: 'error', payload: { code: 'unsupported' } };
+      like('PSH13', await device.request('push.mute', { quiet: { ...quiet, time_zone: 'Nowhere/At_All' } }), wrong);
+      like('PSH13', await device.request('push.mute', { quiet: { ...quiet, from: '25:00' } }), wrong);
+      like('PSH13', await device.request('push.mute', {}, { chat_id: 'android:chan_999999' }), {
+        type: 'error',
+        payload: { code: 'not_found' },
+      });
+      return 'ack {ok:true} for a lane and for all; what is no time, no zone or no lane is refused';
+    },
+  },
 ];

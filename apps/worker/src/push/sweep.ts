@@ -1,0 +1,53 @@
+import type { TenantId } from '@iris/protocol';
+import type { PushLedgerRow } from '@iris/store';
+import { type CheckDeps, check } from './check.js';
+import type { PushConfig } from './config.js';
+import { loadView } from './view.js';
+
+/** Rows at a time. */
+const page = 1_000;
+/** Frames that should have been decided about by now: the queue has lost its job. */
+const overdue_ms = 5_000;
+const tenantsAtOnce = 100;
+
+/** Pushes whose time has come again, those whose worker died, and frames that nobody was asked to look at. */
+export async function sweep(deps: CheckDeps, config: PushConfig): Promise<void> {
+  const { store, clock, log, dispatch } = deps;
+  if (clock.now() < deps.settled_at()) return;
+  const failed = (tenant_id: TenantId) => (error: unknown) => log.warn('worker.push_sweep_failed', { tenant_id, error });
+  for (const tenant_id of await store.pushFrames.overdue(clock.now() - overdue_ms, tenantsAtOnce))
+    await check(deps, config, tenant_id).catch(failed(tenant_id));
+
+  if (dispatch.size >= page) return;
+  const due = await store.pushLedger.due(clock.now(), page);
+  for (const tenant_id of new Set(due.map((row) => row.tenant_id)))
+    await resume(
+      deps,
+      config,
+      tenant_id,
+      due.filter((row) => row.tenant_id === tenant_id),
+    ).catch(failed(tenant_id));
+}
+
+async function resume(deps: CheckDeps, config: PushConfig, tenant_id: TenantId, due: readonly PushLedgerRow[]): Promise<void> {
+  const { store, clock, dispatch } = deps;
+  const now = clock.now();
+  const lapsed = config.push_repeat_unknown ? [] : due.filter(({ state }) => state === 'sending');
+  // Whether the provider has them nobody knows: so they were told, and are not asked again.
+  await store.pushLedger.record(
+    lapsed.map((row) => ({ ...row, state: 'failed', why: 'its worker died while sending', attempted: true, due_at: 0, at: now })),
+  );
+  const rows = due.filter((row) => !lapsed.includes(row));
+  const cursors = [...new Set(rows.flatMap(({ cursor }) => [cursor - 1, cursor]))];
+  const view = await loadView(deps, tenant_id, await store.pushFrames.get(tenant_id, cursors), config.push_providers);
+  const gone = rows.filter(({ cursor }) => !view.frames.has(cursor));
+  await store.pushLedger.record(gone.map((row) => ({ ...row, state: 'skipped', why: 'deleted', attempted: false, due_at: 0, at: now })));
+  for (const row of gone) await store.pushLedger.release(row, now);
+  dispatch.offer(
+    view,
+    rows.flatMap((row) => {
+      const frame = view.frames.get(row.cursor);
+      return frame === undefined ? [] : [{ row, frame }];
+    }),
+  );
+}
