@@ -20,6 +20,7 @@ import { createWorker } from './worker.js';
 
 const tenant_id = 'tenant' as TenantId;
 const edge_id = 'edge' as EdgeId;
+const lane = { chat_id: 'android:default' as ChatId, thread_id: null };
 
 async function setting(quotas: Partial<typeof defaultWorkerConfig> = {}) {
   const clock = manualClock();
@@ -138,4 +139,34 @@ test('retention: frames past their number or age go', async () => {
   await clock.advance(3_600_000 + defaultWorkerConfig.retention_ms);
   expect(await outbox.read(tenant_id, 0, { limit: 10 })).toMatchObject({ floor: 5, head: 5, entries: [] });
   expect(meter.total('iris_worker_repaired_total')).toBe(5);
+});
+
+test('HIS9: messages older than the quota allows go from history, search and outbox; younger ones and those of other tenants stay', async () => {
+  const { clock, outbox, store, leave } = await setting();
+  const day = 24 * 3_600_000;
+  await leave(1, 2);
+  await clock.advance(60_000);
+  await clock.advance(day);
+  await leave(3);
+  await clock.advance(60_000);
+  const texts = async () => {
+    const history = await store.messages.page(tenant_id, lane, { limit: 9 });
+    const found = await store.messages.search(tenant_id, { text: 'text', limit: 9 });
+    const { entries } = await outbox.read(tenant_id, 0, { limit: 9 });
+    const said = entries.map(({ body }) => /text \d/.exec(Buffer.from(body).toString())?.[0]);
+    expect(found.rows.map(({ snippet }) => snippet).reverse()).toEqual(said);
+    return [history === 'unknown_before' ? [] : history.rows.map(({ text }) => text), said];
+  };
+  const [three, all] = [['text 3'], ['text 1', 'text 2', 'text 3']];
+  expect(await texts()).toEqual([all, all]);
+  await clock.advance(defaultWorkerConfig.retention_ms);
+  expect(await texts()).toEqual([all, all]);
+  await store.tenants.setQuotas(tenant_id, { history_max_age_ms: day });
+  await clock.advance(defaultWorkerConfig.retention_ms);
+  expect(await texts()).toEqual([three, three]);
+  // Its place is still one: an app that pages back from it is told that there is nothing more.
+  expect(await store.messages.page(tenant_id, lane, { limit: 9, before: 'm_2' as MessageId })).toEqual({ rows: [], has_more: false });
+  await clock.advance(day);
+  await clock.advance(defaultWorkerConfig.retention_ms);
+  expect(await texts()).toEqual([[], []]);
 });

@@ -217,6 +217,8 @@ export interface Messages {
   ): Promise<{ removed: MessageId[]; media_ids: string[] }>;
   /** Whether each was deleted. */
   deleted(tenant_id: TenantId, message_ids: readonly MessageId[]): Promise<Set<MessageId>>;
+  /** Of the tenant's `limit` oldest messages that have a place, those older than `before_ts` whose turn, if they have one, has ended. */
+  aged(tenant_id: TenantId, options: { before_ts: number; limit: number }): Promise<(Lane & { message_id: MessageId })[]>;
   /** Of any tenant, without a cursor, older than `before_ts`, oldest first. */
   owed(options: { before_ts: number; limit: number }): Promise<MessageRow[]>;
 }

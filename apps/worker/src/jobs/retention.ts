@@ -1,23 +1,63 @@
 import type { Outbox } from '@iris/outbox';
-import type { TenantId } from '@iris/protocol';
-import type { Clock } from '@iris/runtime';
+import { type Lane, laneKey, type MessageId, type TenantId } from '@iris/protocol';
+import type { Clock, Log, Meter } from '@iris/runtime';
 import type { Store } from '@iris/store';
 import { quotasOf, type WorkerConfig } from '../config.js';
 
 const page = 200;
+const messagesAtOnce = 500;
+/** Of one tenant in one run: the others' turn comes, and the next run goes on. */
+const mostBatches = 20;
 
-/** Durable frames past a tenant's retention go from the outbox; their messages stay in history. */
-export async function retention(
-  { outbox, store, clock }: { outbox: Outbox; store: Store; clock: Clock },
-  config: WorkerConfig,
-): Promise<void> {
+export interface RetentionDeps {
+  readonly outbox: Outbox;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly meter: Meter;
+}
+
+/**
+ * What is past a tenant's retention goes: durable frames from the outbox, whose messages stay in history; and messages from history,
+ * search and outbox, where the tenant's quota bounds their age.
+ */
+export async function retention(deps: RetentionDeps, config: WorkerConfig): Promise<void> {
+  const { outbox, store, clock } = deps;
   for (let after: TenantId | undefined; ; ) {
     const tenants = await store.tenants.list({ limit: page, ...(after === undefined ? {} : { after }) });
     for (const { tenant_id, quotas } of tenants) {
-      const { outbox_max_frames, outbox_max_age_ms } = quotasOf(config, quotas);
+      const { outbox_max_frames, outbox_max_age_ms, history_max_age_ms } = quotasOf(config, quotas);
       await outbox.trim(tenant_id, { max_frames: outbox_max_frames, before_ms: clock.now() - outbox_max_age_ms });
+      if (history_max_age_ms > 0) await forgetHistory(deps, tenant_id, clock.now() - history_max_age_ms);
     }
     after = tenants.at(-1)?.tenant_id;
     if (tenants.length < page) return;
   }
+}
+
+/**
+ * Deleted for good as by `message.delete`, but nobody is told: what an app or an agent keeps of its own age is theirs to decide. A message that waits
+ * for its turn stays until that has ended.
+ */
+async function forgetHistory({ outbox, store, clock, log, meter }: RetentionDeps, tenant_id: TenantId, before_ts: number): Promise<void> {
+  let count = 0;
+  for (let batch = 0; batch < mostBatches; batch++) {
+    const aged = await store.messages.aged(tenant_id, { before_ts, limit: messagesAtOnce });
+    if (aged.length === 0) break;
+    const lanes = new Map<string, { lane: Lane; message_ids: MessageId[] }>();
+    for (const { message_id, ...lane } of aged) {
+      const key = laneKey(lane);
+      const found = lanes.get(key) ?? { lane, message_ids: [] };
+      found.message_ids.push(message_id);
+      lanes.set(key, found);
+    }
+    for (const { lane, message_ids } of lanes.values()) {
+      await store.messages.remove(tenant_id, lane, message_ids, clock.now());
+      await outbox.forget(tenant_id, { message_ids });
+    }
+    count += aged.length;
+  }
+  if (count === 0) return;
+  meter.counter('iris_worker_expired_messages_total').add(count);
+  log.info('worker.history_forgotten', { tenant_id, messages: count });
 }

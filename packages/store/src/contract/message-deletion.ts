@@ -4,6 +4,33 @@ import { fill, flat, message, newLane, newTenant, newTurn, type Subject, unique 
 
 export function deletion(subject: Subject): void {
   describe('messages: remove', () => {
+    test('HIS9: aged: the oldest by place that are older than asked; not what has no place, was deleted, or has a turn to come', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const lane = await newLane(subject(), tenant_id);
+      const old = [1, 2, 3, 4, 5].map((cursor) => message(tenant_id, { ...(cursor === 2 ? lane : flat), cursor, ts: cursor * 10 }));
+      const young = message(tenant_id, { cursor: 6, ts: 1_000 });
+      const owed = message(tenant_id, { ts: 5 });
+      const [first, inLane, queued, gone, last] = old as [
+        (typeof old)[0],
+        (typeof old)[0],
+        (typeof old)[0],
+        (typeof old)[0],
+        (typeof old)[0],
+      ];
+      const turn = newTurn(queued);
+      await a.messages.insert([...old, young, owed].map((row) => ({ message: row, ...(row === queued ? { turn } : {}) })));
+      await a.messages.remove(tenant_id, flat, [gone.message_id], 9);
+      const named = (...rows: (typeof old)[number][]) =>
+        rows.map(({ message_id, chat_id, thread_id }) => ({ message_id, chat_id, thread_id }));
+      expect(await b.messages.aged(tenant_id, { before_ts: 100, limit: 9 })).toEqual(named(first, inLane, last));
+      expect(await b.messages.aged(tenant_id, { before_ts: 50, limit: 9 })).toEqual(named(first, inLane));
+      expect(await b.messages.aged(tenant_id, { before_ts: 100, limit: 2 })).toEqual(named(first, inLane));
+      await a.turns.end(tenant_id, turn.turn_id, { outcome: 'completed', at: 9 });
+      expect(await b.messages.aged(tenant_id, { before_ts: 100, limit: 9 })).toEqual(named(first, inLane, queued, last));
+      expect(await b.messages.aged((await newTenant(subject())).tenant_id, { before_ts: 100, limit: 9 })).toEqual([]);
+    });
+
     test('gone from everywhere; once only; the ids that stood come back', async () => {
       const { a, b } = subject();
       const { tenant_id } = await newTenant(subject());

@@ -140,6 +140,17 @@ export function memoryMessages(state: MemoryState): Messages {
       const tombstones = state.tenants.get(tenant_id)?.tombstones;
       return new Set(message_ids.filter((id) => tombstones?.has(id)));
     },
+    async aged(tenant_id, { before_ts, limit }) {
+      const tenant = state.tenants.get(tenant_id);
+      const waiting = new Set([...(tenant?.turns.values() ?? [])].flatMap((turn) => (turn.state === 'ended' ? [] : [turn.message_id])));
+      return [...(tenant?.messages.values() ?? [])]
+        .filter(({ cursor }) => cursor !== null)
+        .sort(byPlace)
+        .slice(0, limit)
+        .flatMap(({ row: { message_id, ts, ...row } }) =>
+          ts < before_ts && !waiting.has(message_id) ? [{ message_id, ...laneOf(row) }] : [],
+        );
+    },
     async owed({ before_ts, limit }) {
       const all = [...state.tenants.values()].flatMap((tenant) => [...tenant.messages.values()]);
       return all

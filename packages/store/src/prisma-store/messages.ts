@@ -1,4 +1,4 @@
-import type { Cursor, MessageId } from '@iris/protocol';
+import type { Cursor, Lane, MessageId } from '@iris/protocol';
 import { mediaIdsOf } from '../media-ids.js';
 import type { MessageRow } from '../rows.js';
 import { foldedText } from '../search/folded-text.js';
@@ -50,6 +50,15 @@ UPDATE message SET deleted_at = $5, role = '', text = '', search_text = '', sear
 WHERE ${inLane} AND message_id = ANY($4) AND deleted_at IS NULL RETURNING message_id`;
 
 const dropFiles = 'DELETE FROM message_media WHERE tenant_id = $1 AND message_id = ANY($2) RETURNING media_id';
+
+/** By the index of places: what is old is at its beginning. Both lists are small, and read once. */
+const aged = `
+SELECT message_id, chat_id, thread_id FROM (
+  SELECT message_id, chat_id, thread_id, ts, cursor, seq FROM message WHERE tenant_id = $1 AND deleted_at IS NULL AND cursor IS NOT NULL ORDER BY cursor, seq LIMIT $3
+) oldest WHERE ts < $2 AND message_id NOT IN (
+  SELECT message_id FROM turn WHERE tenant_id = $1 AND state IN ('sent', 'running') AND message_id IS NOT NULL
+  UNION ALL SELECT message_id FROM turn WHERE tenant_id = $1 AND state = 'queued' AND message_id IS NOT NULL
+) ORDER BY cursor, seq`;
 
 const owed = `SELECT ${all} FROM message WHERE cursor IS NULL AND deleted_at IS NULL AND ts < $1 ORDER BY ts, seq LIMIT $2`;
 
@@ -112,6 +121,8 @@ export function prismaMessages({ prisma, sql, searching, clock }: Database): Mes
       const select = 'SELECT message_id FROM message WHERE tenant_id = $1 AND message_id = ANY($2) AND deleted_at IS NOT NULL';
       return new Set((await sql.rows<{ message_id: MessageId }>(select, [tenant_id, message_ids])).map(({ message_id }) => message_id));
     },
+    aged: async (tenant_id, { before_ts, limit }) =>
+      (await sql.rows<Lane & { message_id: MessageId }>(aged, [tenant_id, before_ts, limit])).map(rowOf<Lane & { message_id: MessageId }>),
     owed: async ({ before_ts, limit }) => (await sql.everywhere.rows(owed, [before_ts, limit])).map(rowOf<MessageRow>),
   };
 }
