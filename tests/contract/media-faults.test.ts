@@ -1,19 +1,19 @@
 import { type MediaStore, s3Media } from '@iris/media';
-import type { MediaId, TenantId } from '@iris/protocol';
+import type { ObjectId, TenantId } from '@iris/protocol';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { restartableS3 } from './s3-servers.js';
 import type { Restartable } from './servers.js';
 
 const MiB = 1024 * 1024;
 const tenant_id = 'tn1' as TenantId;
-const id = (name: string): MediaId => `md_${name}` as MediaId;
+const id = (name: string): ObjectId => `md_${name}` as ObjectId;
 
 (restartableS3 ? describe : describe.skip)('the S3 server goes away and comes back (left out without versitygw)', () => {
   jest.setTimeout(60_000);
   let server: Restartable;
   let media: MediaStore;
-  const put = async (media_id: MediaId, size: number): Promise<void> => {
-    const writer = await media.open(tenant_id, media_id);
+  const put = async (object_id: ObjectId, size: number): Promise<void> => {
+    const writer = await media.open(tenant_id, object_id);
     await writer.append(Buffer.alloc(size, 7));
     await writer.finish();
   };

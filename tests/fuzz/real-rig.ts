@@ -1,6 +1,7 @@
 import { memoryHub } from '@iris/bus';
 import { createEdge, defaultEdgeConfig, startUwsServer } from '@iris/edge';
 import { memoryJobs } from '@iris/jobs';
+import { memoryMedia } from '@iris/media';
 import { memoryOutbox } from '@iris/outbox';
 import type { ConnectionId, EdgeId, SessionId } from '@iris/protocol';
 import { type Log, makeIds, noMeter, systemClock, systemRandom } from '@iris/runtime';
@@ -50,6 +51,7 @@ export async function realRig(): Promise<RealRig> {
       ...shared,
       bus: hub.connect('edge'),
       outbox,
+      media: memoryMedia(),
       edge_id: 'edge-1' as EdgeId,
       groups: server.groups,
       newConnectionId: () => ids.sortable() as ConnectionId,

@@ -38,6 +38,10 @@ export const EdgeConfig = Type.Object({
   page_bytes: bytes(256 * 1024, 'of one page of the outbox'),
   page_reads: count(64, 'pages that are read at once'),
 
+  upload_end_ms: ms(30_000, 'from the end of an upload to its answer'),
+  upload_pending_bytes: bytes(32 * 1024 * 1024, 'of one upload that wait for the disk; over it the upload fails'),
+  upload_frame_bytes: bytes(16 * 1024, 'in a frame of an upload from which on it does not count against the rate of frames'),
+
   update_ms: ms(100, 'between two updates of one running message'),
   update_bytes_per_second: bytes(64 * 1024, 'a second of updates of one running message'),
 });

@@ -4,14 +4,16 @@ import { pump } from './catch-up.js';
 import { type DeviceConnection, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
 import type { Feed } from './feed.js';
+import { pullPong, wakePull } from './local/media-pull.js';
 import { answered, confirmable, pingDevice } from './pulse.js';
 import { toTicks } from './ticks.js';
 
 export function pong(edge: EdgeContext, connection: DeviceConnection, data: Uint8Array): void {
   connection.heard = edge.time.tick;
   const member = memberOf(connection);
+  if (member === undefined || pullPong(edge, member, data)) return;
   const cursor = cursorIn(data);
-  if (member === undefined || cursor === undefined) return;
+  if (cursor === undefined) return;
   answered(edge, member);
   // Nothing that no ping has said: anyone can send a pong.
   confirm(edge, connection, Math.min(cursor, member.pinged));
@@ -64,6 +66,7 @@ export function roundTick(edge: EdgeContext): void {
       pingDevice(edge, connection, member);
       // A `drained` that was missed must not hold anybody up for ever.
       pump(edge, connection);
+      wakePull(member.pulls);
     } else if (connection.peer === 'agent') connection.socket.ping(nothing);
   }
 }

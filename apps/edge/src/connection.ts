@@ -1,6 +1,8 @@
 import type { AgentId, ConnectionId, Cursor, DeviceCaps, DeviceId, RequestId, SessionId, TenantId } from '@iris/protocol';
 import type { Feed, Group } from './feed.js';
 import type { InFlight } from './forward.js';
+import type { Pulls } from './local/media-pull.js';
+import type { Uploads } from './local/media-upload.js';
 import type { Socket, SocketEvents } from './socket.js';
 import type { Streams } from './streams.js';
 
@@ -100,8 +102,9 @@ export interface Member {
   malformed: number;
   malformed_since: number;
   binary_told: boolean;
-  /** The id of a refused upload's start: its bytes are swallowed, and its end is answered already. */
-  refused_upload: { readonly id: RequestId | undefined } | undefined;
+  /** Files on their way up, and down. */
+  uploads: Uploads | undefined;
+  pulls: Pulls | undefined;
 }
 
 export interface Told {

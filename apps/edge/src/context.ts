@@ -1,4 +1,5 @@
 import type { Bus } from '@iris/bus';
+import type { MediaStore } from '@iris/media';
 import type { Outbox } from '@iris/outbox';
 import type { ConnectionId, EdgeId, TenantId } from '@iris/protocol';
 import type { Clock, Counter, Histogram, Log, Meter, Random } from '@iris/runtime';
@@ -7,6 +8,7 @@ import type { EdgeConfig } from './config.js';
 import type { DeviceConnection } from './connection.js';
 import type { Feed } from './feed.js';
 import type { Forward } from './forward.js';
+import type { Asker } from './media-ask.js';
 import type { Pages } from './pages.js';
 import type { Addresses } from './rate-limit.js';
 import type { SocketGroups } from './socket.js';
@@ -15,6 +17,8 @@ import type { SocketGroups } from './socket.js';
 export interface EdgeDeps {
   readonly bus: Bus;
   readonly outbox: Outbox;
+  /** The bytes of files. */
+  readonly media: MediaStore;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: Meter;
@@ -32,6 +36,8 @@ export interface EdgeContext {
   readonly log: Log;
   readonly random: Random;
   readonly outbox: Outbox;
+  readonly media: MediaStore;
+  readonly newConnectionId: () => ConnectionId;
   readonly groups: SocketGroups;
   readonly config: EdgeConfig;
   readonly meters: EdgeMeters;
@@ -42,6 +48,8 @@ export interface EdgeContext {
   readonly addresses: Addresses;
   /** Every connection whose answers may still come, by id; closed ones as long as they wait for some. */
   readonly connections: Map<ConnectionId, DeviceConnection | AgentLink>;
+  /** Questions of the edge's own that have no answer yet. */
+  readonly askers: Map<ConnectionId, Asker>;
   readonly feeds: Map<TenantId, Feed>;
   /** Feeds that are believed to be behind; looked at each tick. */
   readonly seeking: Set<Feed>;
@@ -77,4 +85,5 @@ export interface EdgeMeters {
   readonly gaps: Counter;
   readonly resends: Counter;
   readonly request_seconds: Histogram;
+  readonly media_bytes: Counter;
 }

@@ -5,6 +5,7 @@ import { type DeviceConnection, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
 import { helloAnswered } from './hello.js';
 import { receive } from './inbound.js';
+import { mediaAnswered } from './media-ask.js';
 import { close, restartingFrame } from './outbound.js';
 import { durable, ephemeral } from './repair.js';
 import { toTicks } from './ticks.js';
@@ -41,7 +42,7 @@ function one(edge: EdgeContext, record: ToEdge) {
     }
     case 'answer': {
       const connection = edge.connections.get(record.connection_id);
-      if (connection === undefined) return;
+      if (connection === undefined) return mediaAnswered(edge, record.connection_id, record.n, record.body);
       if (connection.peer === 'agent') return agentAnswered(edge, connection, record);
       // The first request of a connection is its hello.
       if (record.n === 1) return helloAnswered(edge, connection, record, (frame, binary) => receive(edge, connection, frame, binary));

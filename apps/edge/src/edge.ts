@@ -7,7 +7,7 @@ import { AgentLink } from './agent/link.js';
 import { pump, stuckTick } from './catch-up.js';
 import type { EdgeConfig } from './config.js';
 import { pong, pushPingTick, refresh, refreshTick, roundTick, writeMarks } from './confirm.js';
-import { DeviceConnection, type Handlers } from './connection.js';
+import { DeviceConnection, type Handlers, memberOf } from './connection.js';
 import type { EdgeContext, EdgeDeps, EdgeMeters } from './context.js';
 import { control, deliver } from './deliver.js';
 import { drain } from './drain.js';
@@ -17,6 +17,8 @@ import { greetingTick } from './hello.js';
 import { receive } from './inbound.js';
 import { unanswered } from './knock.js';
 import { closed } from './leave.js';
+import { wakePull } from './local/media-pull.js';
+import { mediaOverdue } from './media-ask.js';
 import { close, refuse } from './outbound.js';
 import { pages } from './pages.js';
 import { addresses } from './rate-limit.js';
@@ -61,6 +63,8 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     clock,
     log,
     outbox,
+    media: deps.media,
+    newConnectionId: deps.newConnectionId,
     config,
     meters,
     time,
@@ -77,10 +81,11 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
       time,
       config,
       resends: meters.resends,
-      overdue: (caller, request) => overdue(edge, caller.connection_id, request),
+      overdue: (caller, request) => mediaOverdue(edge, caller, request) || overdue(edge, caller.connection_id, request),
       displaced: (caller) => displaced(edge, caller),
       left: (caller) => void connections.delete(caller.connection_id),
     }),
+    askers: new Map(),
     feeds: new Map(),
     seeking: new Set(),
     stuck: new Set(),
@@ -99,7 +104,10 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
   const device: Handlers<DeviceConnection> = {
     message: (connection, data, binary) => receive(edge, connection, data, binary),
     pong: (connection, data) => pong(edge, connection, data),
-    drained: (connection) => pump(edge, connection),
+    drained(connection) {
+      pump(edge, connection);
+      wakePull(memberOf(connection)?.pulls);
+    },
     closed: (connection) => closed(edge, connection),
   };
   const agent: Handlers<AgentLink> = {
@@ -240,5 +248,6 @@ function metersOf({ meter }: EdgeDeps): EdgeMeters {
     gaps: meter.counter('iris_edge_gaps_total'),
     resends: meter.counter('iris_edge_resends_total'),
     request_seconds: meter.histogram('iris_edge_request_seconds'),
+    media_bytes: meter.counter('iris_media_bytes_total'),
   };
 }

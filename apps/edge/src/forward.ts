@@ -69,7 +69,7 @@ export interface ForwardDeps {
   readonly config: Pick<EdgeConfig, 'accept_ms' | 'resend_ms'>;
   readonly resends: Counter;
   /** A request had no answer by its deadline; it is no longer in flight. */
-  overdue(caller: Caller, request: InFlight): void;
+  overdue(caller: Caller, request: InFlight): unknown;
   /** The one instance that a caller may ask is gone. */
   displaced(caller: Caller): void;
   /** A closed caller has nothing in flight any more. */

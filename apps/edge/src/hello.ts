@@ -166,7 +166,8 @@ function memberFor(edge: EdgeContext, feed: Feed, device_id: DeviceId, answer: H
     malformed: 0,
     malformed_since: 0,
     binary_told: false,
-    refused_upload: undefined,
+    uploads: undefined,
+    pulls: undefined,
   };
 }
 

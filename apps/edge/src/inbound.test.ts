@@ -1,3 +1,4 @@
+import { encode } from '@iris/protocol';
 import { describe, expect, test } from '@jest/globals';
 import { rig } from './testing/rig.js';
 import { bodyOf, bytes, quotas } from './testing/scripted-session.js';
@@ -220,8 +221,10 @@ describe('what the edge answers itself', () => {
     expect(socket.heard.slice(2)).toMatchObject([errorOf('unsupported')]);
   });
 
-  test('UPL2 media is not here: start and pull are refused, bytes are swallowed, one answer each', async () => {
-    const { device } = await rig();
+  test('UPL2 a session that refuses: start and pull are refused, bytes are swallowed, one answer each', async () => {
+    const { device, session, clock } = await rig();
+    const refused = { body: encode({ type: 'error', payload: { code: 'media_too_large', message: 'no room' } }) };
+    for (const type of ['media.begin', 'media.find']) session.handlers.set(type, () => refused);
     const socket = await device();
     const start = { media_ref: 'mu_1', kind: 'image', mime: 'image/png', size: 10 };
     socket.say({ id: 1, type: 'media.upload.start', payload: start });
@@ -230,8 +233,12 @@ describe('what the edge answers itself', () => {
     socket.say({ id: 2, type: 'media.upload.start', payload: start });
     socket.say({ id: 3, type: 'media.upload.end', payload: { media_ref: 'mu_1' } });
     socket.say({ id: 4, type: 'media.pull', payload: { media_id: 'md_1' } });
-    expect(socket.heard.slice(2).map((one) => [one.id, one.payload.message])).toEqual(
-      [1, 2, 3, 4].map((id) => [id, 'media is not available here']),
-    );
+    await clock.settle();
+    expect(
+      socket.heard
+        .slice(2)
+        .map((one) => [one.id, one.payload.message])
+        .sort(),
+    ).toEqual([1, 2, 3, 4].map((id) => [id, 'no room']));
   });
 });

@@ -3,7 +3,8 @@ import { type DeviceConnection, type Member, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
 import { greet } from './hello.js';
 import { ack } from './local/ack.js';
-import * as media from './local/media.js';
+import { mediaPull } from './local/media-pull.js';
+import { holdBehindUploads, mediaUploadEnd, mediaUploadStart, binary as uploadBytes } from './local/media-upload.js';
 import { ping } from './local/ping.js';
 import { sync } from './local/sync.js';
 import { close, isFull, refuse, textOf } from './outbound.js';
@@ -17,8 +18,11 @@ export function receive(edge: EdgeContext, connection: DeviceConnection, data: U
   if (state.kind === 'greeting') return greet(edge, connection, state, data, binary);
   if (state.kind === 'closed') return;
   const { member } = state;
-  const wait = takeFrame(edge, member);
-  if (binary) return wait > 0 ? limited(edge, connection, member, undefined, wait) : media.binary(edge, connection, member);
+  // Large frames of an upload are bounded by what was declared; many small ones cost as much as any others.
+  const free = binary && member.uploads?.open !== undefined && data.length >= edge.config.upload_frame_bytes;
+  const wait = free ? 0 : takeFrame(edge, member);
+  if (binary && wait > 0 && member.uploads?.open === undefined) return limited(edge, connection, member, undefined, wait);
+  if (binary) return uploadBytes(edge, connection, member, data, wait);
   if (data.length > limits.frame_bytes) return close(edge, connection, 'too_big');
   const text = textOf(data);
   if (text === undefined) return close(edge, connection, 'not_utf8');
@@ -57,11 +61,11 @@ function act(edge: EdgeContext, connection: DeviceConnection, member: Member, fr
     case 'sync':
       return sync(edge, connection, frame);
     case 'media.upload.start':
-      return media.mediaUploadStart(edge, connection, member, frame);
+      return mediaUploadStart(edge, connection, member, frame);
     case 'media.upload.end':
-      return media.mediaUploadEnd(edge, connection, member, frame);
+      return mediaUploadEnd(edge, connection, member, frame);
     case 'media.pull':
-      return media.mediaPull(edge, connection, frame);
+      return mediaPull(edge, connection, member, frame);
   }
   if (frame.type === 'message.send') {
     const { sends_per_second, sends_burst } = member.feed.rates;
@@ -74,7 +78,10 @@ function act(edge: EdgeContext, connection: DeviceConnection, member: Member, fr
     return refuse(edge, connection, frame.id, 'rate_limited', 'read what was answered first', 1_000);
   if (connection.in_flight_bytes > edge.config.in_flight_bytes)
     return refuse(edge, connection, frame.id, 'rate_limited', 'too much is unanswered', 1_000);
-  edge.forward.ask(connection, { type: frame.type, id: frame.id, body: body(), deadline_ms: row.deadline_ms });
+  const request = { type: frame.type, id: frame.id, body: body(), deadline_ms: row.deadline_ms };
+  const ask = () => edge.forward.ask(connection, request);
+  const refs = frame.type === 'message.send' ? (frame.payload.media_refs ?? []) : [];
+  if (member.uploads === undefined || !holdBehindUploads(member.uploads, refs, ask)) ask();
 }
 
 /** Take one frame from the connection's bucket; 0, or milliseconds to wait. */

@@ -4,6 +4,8 @@ import { dismiss, markOf } from './confirm.js';
 import { type DeviceConnection, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
 import { releaseFeed } from './feed.js';
+import { wakePull } from './local/media-pull.js';
+import { uploadsLeft } from './local/media-upload.js';
 import { leave } from './outbound.js';
 
 /** A device's socket is closed, by whomever. Nothing of it is left here but requests that are still asked. */
@@ -20,6 +22,10 @@ export function closed(edge: EdgeContext, connection: DeviceConnection): void {
     keepBucket(edge, member.feed.tenant_id, member.device_id, member.sends_full_at);
   }
   connection.state = { kind: 'closed' };
+  if (member !== undefined) {
+    uploadsLeft(edge, member);
+    wakePull(member.pulls);
+  }
   dismiss(edge, connection);
   edge.stuck.delete(connection);
   if (edge.greeting.delete(connection)) edge.addresses.leave(connection.address);

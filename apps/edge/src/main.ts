@@ -1,4 +1,5 @@
 import { natsBus } from '@iris/bus';
+import { openMedia } from '@iris/media';
 import { redisOutbox } from '@iris/outbox';
 import type { ConnectionId, EdgeId } from '@iris/protocol';
 import { loadConfig, runPart } from '@iris/runtime';
@@ -19,6 +20,11 @@ await runPart('edge', config, async ({ instance, life, health, clock, random, id
     () => redisOutbox({ url: config.redis_url, name: instance, clock, random, log }),
     (one) => one.close(),
   );
+  const media = await life.start(
+    'media',
+    () => openMedia(config),
+    (one) => one.close(),
+  );
   const { edge } = await life.start(
     'edge',
     async () => {
@@ -30,7 +36,7 @@ await runPart('edge', config, async ({ instance, life, health, clock, random, id
       );
       const newConnectionId = () => ids.sortable() as ConnectionId;
       const edge = createEdge(
-        { bus, outbox, clock, log, meter, random, edge_id: instance as EdgeId, groups: server.groups, newConnectionId },
+        { bus, outbox, media, clock, log, meter, random, edge_id: instance as EdgeId, groups: server.groups, newConnectionId },
         config,
       );
       await edge.start();

@@ -1,3 +1,4 @@
+import { MediaPlace } from '@iris/media';
 import { PartConfig } from '@iris/runtime';
 import { type Static, Type } from 'typebox';
 import { EdgeConfig } from './config.js';
@@ -28,6 +29,7 @@ export const EdgeProcessConfig = Type.Object({
     description: 'milliseconds over which sockets are closed when it stops',
   }),
   redis_url: Type.String({ minLength: 1, secret: true, description: 'redis://host:port' }),
+  ...MediaPlace.properties,
   nats_url: Type.Array(Type.String(), { minItems: 1, secret: true, description: 'nats://host:port, several with commas' }),
 });
 export type EdgeProcessConfig = Static<typeof EdgeProcessConfig>;

@@ -1,4 +1,4 @@
-import { passedOver, type ToSession, unpack } from '@iris/bus';
+import { isMediaAsk, passedOver, type ToSession, unpack } from '@iris/bus';
 import { type ConnectionId, type DownFrame, decode, decodeAgent, encode, RequestError, rowOf, unsupported } from '@iris/protocol';
 import type { Meter } from '@iris/runtime';
 import { agentHello } from './agent/hello.js';
@@ -7,6 +7,7 @@ import { agentUpdate } from './agent/update-frames.js';
 import { type Answer, type Context, done } from './context.js';
 import { deviceHandler } from './handlers/index.js';
 import { createLine, type Line, type Outcome, type Request } from './line.js';
+import { answerMediaAsk } from './media/asks.js';
 import type { Outgoing } from './outgoing.js';
 import { type Patience, Unavailable } from './patience.js';
 import { stallWatch } from './stall.js';
@@ -23,6 +24,8 @@ export interface Serve {
 
 const accepted = new Uint8Array();
 const text = new TextDecoder();
+const utf8 = new TextEncoder();
+const mediaAsk_ms = 10_000;
 
 /**
  * Hop one arrives here: requests are put in their connections' order, handled, and answered. The only place that catches: what a handler
@@ -47,12 +50,15 @@ export function createServe(deps: {
   const run = async (request: Request, entered: () => void): Promise<Outcome> => {
     const begun = clock.now();
     const count = (outcome: string) => {
-      handled.add(1, { type: rowOf(request.type) === undefined ? 'unknown' : request.type, outcome });
+      handled.add(1, { type: rowOf(request.type) === undefined && !isMediaAsk(request.type) ? 'unknown' : request.type, outcome });
       seconds.record((clock.now() - begun) / 1_000, { type: request.type });
     };
     try {
       // A store that fails before anything was decided is asked again with the whole of it: every step is idempotent.
-      const deadline = request.peer === 'device' ? begun + (rowOf(request.type)?.up?.deadline_ms ?? 0) : undefined;
+      const deadline =
+        request.peer === 'device'
+          ? begun + (isMediaAsk(request.type) ? mediaAsk_ms : (rowOf(request.type)?.up?.deadline_ms ?? 0))
+          : undefined;
       const handle = () => (deadline === undefined ? agent(request, entered, context) : device(request, deadline, entered, context));
       const answer = await deps.patience.persist(handle, { deadline, what: request.type });
       count('ok');
@@ -169,6 +175,10 @@ function isPipelined({ peer, type }: Request): boolean {
 
 async function device(request: Request, deadline: number, entered: () => void, context: Context): Promise<Answer> {
   const { tenant_id, edge_id, connection_id, n } = request;
+  if (isMediaAsk(request.type)) {
+    const answer = await answerMediaAsk(request.type, tenant_id, JSON.parse(text.decode(request.body)), context);
+    return { kind: 'body', body: utf8.encode(JSON.stringify(answer)) };
+  }
   const decoded = decode(text.decode(request.body));
   if (decoded.kind !== 'frame') throw unsupported(decoded.message);
   const { frame } = decoded;

@@ -60,7 +60,7 @@ export async function startSingle(start: Start): Promise<System> {
     () => memoryJobs({ clock, log }),
     (one) => one.close(),
   );
-  await life.start(
+  const media = await life.start(
     'media',
     () => filesystemMedia({ folder: folder.path('media'), clock }),
     (one) => one.close(),
@@ -114,6 +114,7 @@ export async function startSingle(start: Start): Promise<System> {
         {
           bus: hub.connect('edge'),
           outbox,
+          media,
           clock,
           log,
           meter,

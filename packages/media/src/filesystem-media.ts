@@ -1,58 +1,93 @@
+import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Clock, type Random, randomId, systemClock, systemRandom } from '@iris/runtime';
-import type { MediaReader, MediaStore } from './media.js';
+import type { MediaReader, MediaStore, MediaWriter } from './media.js';
 import { objectName } from './object-name.js';
-import { mediaWriter } from './writer.js';
+import { writeAll } from './s3-parts.js';
+import { mediaWriter, type Resumed } from './writer.js';
 
 const window_bytes = 256 * 1024;
 
 /**
- * Files below `folder`: `files/<tenant>/<media id>`, and what is being written in `tmp/`. A file comes into its place by a rename, after
+ * Files below `folder`: `files/<tenant>/<object id>`, and what is being written in `tmp/`. A file comes into its place by a rename, after
  * it is on the disk. Several processes may share the folder.
  */
 export function filesystemMedia(options: { readonly folder: string; readonly clock?: Clock; readonly random?: Random }): MediaStore {
   const { folder, clock = systemClock, random = systemRandom } = options;
   const unfinished = join(folder, 'tmp');
   const ofTenant = (tenant_id: string): string => join(folder, 'files', objectName(tenant_id));
-  const fileOf = (tenant_id: string, media_id: string): string => join(ofTenant(tenant_id), objectName(media_id));
+  const fileOf = (tenant_id: string, object_id: string): string => join(ofTenant(tenant_id), objectName(object_id));
 
-  return {
-    async open(tenant_id, media_id) {
-      await mkdir(unfinished, { recursive: true });
-      // When it was opened is in the name: a folder that was copied or restored has other times on its files.
-      const temporary = join(unfinished, `${clock.now()}-${randomId(random)}`);
-      const file = await open(temporary, 'wx');
-      return mediaWriter({
-        write: (chunk) => writeAll(file, chunk),
+  const keptSuffix = (tenant_id: string, object_id: string): string =>
+    `-kept-${createHash('sha256')
+      .update(`${objectName(tenant_id)}/${objectName(object_id)}`)
+      .digest('hex')}`;
+
+  function writerOf(temporary: string, file: FileHandle, place: string, keep: boolean, resumed?: Resumed): MediaWriter {
+    let at = resumed?.offset ?? 0;
+    const abort = async (): Promise<void> => {
+      await file.close().catch(() => {});
+      await rm(temporary, { force: true });
+    };
+    return mediaWriter(
+      {
+        async write(chunk) {
+          await writeAll(file, chunk, at);
+          at += chunk.byteLength;
+        },
         async finish() {
           await file.sync();
           await file.close();
-          const place = fileOf(tenant_id, media_id);
           await mkdir(dirname(place), { recursive: true });
           await rename(temporary, place);
           await syncFolder(dirname(place));
         },
-        async abort() {
-          await file.close().catch(() => {});
-          await rm(temporary, { force: true });
+        abort,
+        async suspend() {
+          if (!keep) return abort();
+          await file.sync();
+          await file.close();
         },
-      });
+      },
+      resumed,
+    );
+  }
+
+  const media: MediaStore = {
+    async open(tenant_id, object_id, { keep } = { keep: false }) {
+      await mkdir(unfinished, { recursive: true });
+      // When it was opened is in the name: a folder that was copied or restored has other times on its files.
+      const temporary = join(unfinished, `${clock.now()}-${randomId(random)}${keep ? keptSuffix(tenant_id, object_id) : ''}`);
+      return writerOf(temporary, await open(temporary, 'wx'), fileOf(tenant_id, object_id), keep);
     },
 
-    async read(tenant_id, media_id, { offset, length = Number.POSITIVE_INFINITY } = { offset: 0 }): Promise<MediaReader | undefined> {
-      const path = fileOf(tenant_id, media_id);
+    async resume(tenant_id, object_id) {
+      const suffix = keptSuffix(tenant_id, object_id);
+      const name = (await readdir(unfinished).catch(absent([] as string[]))).find((one) => one.endsWith(suffix));
+      if (name === undefined) return undefined;
+      const temporary = join(unfinished, name);
+      const file = await open(temporary, 'r+').catch(absent(undefined));
+      if (file === undefined) return undefined;
+      const offset = (await file.stat()).size;
+      const readBack = () => media.read(tenant_id, object_id);
+      const discard = () => media.remove(tenant_id, object_id);
+      return { offset, writer: writerOf(temporary, file, fileOf(tenant_id, object_id), true, { offset, readBack, discard }) };
+    },
+
+    async read(tenant_id, object_id, { offset, length = Number.POSITIVE_INFINITY } = { offset: 0 }): Promise<MediaReader | undefined> {
+      const path = fileOf(tenant_id, object_id);
       const size = await sizeOf(path);
       if (size === undefined) return undefined;
       return { size, bytes: bytesOf(path, size, offset, Math.min(size, offset + length)) };
     },
 
-    async stat(tenant_id, media_id) {
-      const size = await sizeOf(fileOf(tenant_id, media_id));
+    async stat(tenant_id, object_id) {
+      const size = await sizeOf(fileOf(tenant_id, object_id));
       return size === undefined ? undefined : { size };
     },
 
-    remove: (tenant_id, media_id) => rm(fileOf(tenant_id, media_id), { force: true }),
+    remove: (tenant_id, object_id) => rm(fileOf(tenant_id, object_id), { force: true }),
     removeTenant: (tenant_id) => rm(ofTenant(tenant_id), { recursive: true, force: true }),
 
     async sweep(before_ms) {
@@ -64,6 +99,7 @@ export function filesystemMedia(options: { readonly folder: string; readonly clo
 
     close: async () => {},
   };
+  return media;
 }
 
 /** A handler of errors: `value` when it is not there, else the error again. */
@@ -75,11 +111,6 @@ const absent =
   };
 
 const sizeOf = (path: string): Promise<number | undefined> => stat(path).then(({ size }) => size, absent(undefined));
-
-/** One `write` may take less than it was given. */
-async function writeAll(file: FileHandle, chunk: Uint8Array): Promise<void> {
-  for (let at = 0; at < chunk.byteLength; ) at += (await file.write(chunk, at, chunk.byteLength - at)).bytesWritten;
-}
 
 /** So that the new name outlives a loss of power. Not every system can do that to a folder. */
 async function syncFolder(path: string): Promise<void> {

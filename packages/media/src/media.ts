@@ -1,17 +1,22 @@
-import type { MediaId, TenantId } from '@iris/protocol';
+import type { ObjectId, TenantId } from '@iris/protocol';
 
 /**
- * Bytes of files, by tenant and media id. A file is whole or not there: what was not finished is never read.
+ * Bytes of files, by tenant and object id. A file is whole or not there: what was not finished is never read.
  * It knows no names and no types; those are rows in Postgres.
  */
 export interface MediaStore {
-  /** Start a file. Nothing is visible until {@link MediaWriter.finish}. */
-  open(tenant_id: TenantId, media_id: MediaId): Promise<MediaWriter>;
+  /**
+   * Start a file. Nothing is visible until {@link MediaWriter.finish}.
+   * @param options.keep what is stored of it outlives {@link MediaWriter.suspend} and the end of the process, for {@link resume}
+   */
+  open(tenant_id: TenantId, object_id: ObjectId, options?: { keep: boolean }): Promise<MediaWriter>;
+  /** Go on with a file that was opened with `keep`, behind the `offset` bytes of it that are stored; undefined when nothing is. */
+  resume(tenant_id: TenantId, object_id: ObjectId): Promise<{ readonly writer: MediaWriter; readonly offset: number } | undefined>;
   /** Bytes from `offset`, at most `length`; undefined when there is no such file. The stream fails rather than end short. */
-  read(tenant_id: TenantId, media_id: MediaId, range?: { offset: number; length?: number }): Promise<MediaReader | undefined>;
-  stat(tenant_id: TenantId, media_id: MediaId): Promise<{ size: number } | undefined>;
+  read(tenant_id: TenantId, object_id: ObjectId, range?: { offset: number; length?: number }): Promise<MediaReader | undefined>;
+  stat(tenant_id: TenantId, object_id: ObjectId): Promise<{ size: number } | undefined>;
   /** No error when it is not there. */
-  remove(tenant_id: TenantId, media_id: MediaId): Promise<void>;
+  remove(tenant_id: TenantId, object_id: ObjectId): Promise<void>;
   removeTenant(tenant_id: TenantId): Promise<void>;
   /** Abort what was opened before `before_ms` and never finished. Returns how many. */
   sweep(before_ms: number): Promise<number>;
@@ -21,10 +26,15 @@ export interface MediaStore {
 export interface MediaWriter {
   /** Resolves when the caller may append more, and use the chunk again: the writer holds a bounded number of bytes. */
   append(chunk: Uint8Array): Promise<void>;
-  /** All bytes are stored and visible when it resolves. After a failure, of this or of `append`, nothing is kept. */
-  finish(): Promise<{ size: number; sha256: string }>;
+  /**
+   * All bytes are stored and visible when it resolves. After a failure, of this or of `append`, nothing is kept.
+   * @param sha256 what the bytes must have, in lower-case hexadecimal; others reject with {@link WrongSha256}
+   */
+  finish(sha256?: string): Promise<{ size: number; sha256: string }>;
   /** Forget everything. Never fails. */
   abort(): Promise<void>;
+  /** End here, and leave what is stored for {@link MediaStore.resume}, when it was opened with `keep`; else as {@link abort}. Never fails. */
+  suspend(): Promise<void>;
 }
 
 export interface MediaReader {
@@ -32,4 +42,9 @@ export interface MediaReader {
   readonly size: number;
   /** Nothing is held open before the first is asked for, nor after the reader turned away. None beyond the end. */
   readonly bytes: AsyncIterable<Uint8Array>;
+}
+
+/** The bytes are not those that they were said to be. */
+export class WrongSha256 extends Error {
+  override readonly name = 'WrongSha256';
 }

@@ -1,14 +1,19 @@
+import { tmpdir } from 'node:os';
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
+  CreateBucketCommand,
   CreateMultipartUploadCommand,
   DeleteObjectCommand,
   DeleteObjectsCommand,
   GetObjectCommand,
+  HeadBucketCommand,
   HeadObjectCommand,
   ListMultipartUploadsCommand,
   type ListMultipartUploadsCommandOutput,
   ListObjectsV2Command,
+  ListPartsCommand,
+  type ListPartsCommandOutput,
   type MultipartUpload,
   PutObjectCommand,
   S3Client,
@@ -16,9 +21,9 @@ import {
 } from '@aws-sdk/client-s3';
 import type { MediaStore } from './media.js';
 import { objectName } from './object-name.js';
-import { partBuffer } from './part-buffer.js';
 import { s3Address } from './s3-address.js';
-import { type MediaSink, mediaWriter } from './writer.js';
+import { type PartTarget, partRoom, partSink } from './s3-parts.js';
+import { mediaWriter } from './writer.js';
 
 /** The least that S3 takes as a part; 10,000 of them are 50 GiB. */
 const part_bytes = 5 * 1024 * 1024;
@@ -28,12 +33,25 @@ const window_bytes = 512 * 1024;
 /** A silent server is given up on; with its repeats a call ends within half a minute. */
 const timeouts = { connectionTimeout: 3_000, socketTimeout: 5_000, requestTimeout: 60_000, throwOnRequestTimeout: true };
 
+export interface S3Media extends MediaStore {
+  /** Unless it is there. */
+  makeBucket(): Promise<void>;
+}
+
+export interface S3MediaOptions {
+  /** As {@link s3Address} reads it. */
+  readonly url: string;
+  /** For what comes faster than the server takes it: files without a name, which are gone when the process is. Default: the system's. */
+  readonly spill_dir?: string;
+  /** Bytes of all uploads together that are held in memory. */
+  readonly memory_bytes?: number;
+}
+
 /**
- * Objects `<tenant>/<media id>` in one bucket of an S3 server, which is there already. Small files are put at once, larger ones in parts;
+ * Objects `<tenant>/<object id>` in one bucket of an S3 server, which is there already. Small files are put at once, larger ones in parts;
  * an object appears when it is whole.
- * @param url as {@link s3Address} reads it
  */
-export function s3Media({ url }: { url: string }): MediaStore {
+export function s3Media({ url, spill_dir = tmpdir(), memory_bytes = 60 * 1024 * 1024 }: S3MediaOptions): S3Media {
   const { endpoint, region, bucket: Bucket, access, secret } = s3Address(url);
   const client = new S3Client({
     endpoint,
@@ -45,8 +63,9 @@ export function s3Media({ url }: { url: string }): MediaStore {
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { ...timeouts, httpAgent: { maxSockets: 200 }, httpsAgent: { maxSockets: 200 } },
   });
+  const room = partRoom({ parts: Math.max(3, Math.floor(memory_bytes / part_bytes)), spill_dir });
   const folderOf = (tenant_id: string): string => `${objectName(tenant_id)}/`;
-  const keyOf = (tenant_id: string, media_id: string): string => folderOf(tenant_id) + objectName(media_id);
+  const keyOf = (tenant_id: string, object_id: string): string => folderOf(tenant_id) + objectName(object_id);
 
   async function head(Key: string): Promise<{ size: number; etag: string | undefined } | undefined> {
     try {
@@ -58,44 +77,35 @@ export function s3Media({ url }: { url: string }): MediaStore {
     }
   }
 
-  function sink(Key: string): MediaSink {
-    const buffer = partBuffer(part_bytes);
-    const parts: { PartNumber: number; ETag: string | undefined }[] = [];
-    let upload: string | undefined;
-    /** At most one part is on its way while the next one fills. */
-    let sending: Promise<void> = Promise.resolve();
+  const target = (Key: string): PartTarget => ({
+    put: async (Body) => void (await client.send(new PutObjectCommand({ Bucket, Key, Body, ContentLength: Body.byteLength }))),
+    begin: async () => (await client.send(new CreateMultipartUploadCommand({ Bucket, Key }))).UploadId ?? '',
+    part: async (UploadId, PartNumber, Body) =>
+      (await client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }))).ETag,
+    complete: async (UploadId, parts) => {
+      const Parts = parts.map((ETag, i) => ({ PartNumber: i + 1, ETag }));
+      await client.send(new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } }));
+    },
+    abort: async (UploadId) => void (await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }))),
+  });
 
-    async function sendPart(Body: Uint8Array): Promise<void> {
-      upload ??= (await client.send(new CreateMultipartUploadCommand({ Bucket, Key }))).UploadId;
-      const PartNumber = parts.length + 1;
-      const { ETag } = await client.send(new UploadPartCommand({ Bucket, Key, UploadId: upload, PartNumber, Body }));
-      parts.push({ PartNumber, ETag });
+  /** Of several uploads of one key, the one that was begun last; its parts as far as they follow each other without a gap. */
+  async function keptParts(Key: string): Promise<{ upload: string; etags: (string | undefined)[] } | undefined> {
+    let found: MultipartUpload | undefined;
+    for await (const upload of uploads(Key)) if (upload.Key === Key && !(upload.Initiated! < (found?.Initiated ?? 0))) found = upload;
+    if (found === undefined) return undefined;
+    const etags: (string | undefined)[] = [];
+    for (let PartNumberMarker: string | undefined; ; ) {
+      const page: ListPartsCommandOutput = await client.send(
+        new ListPartsCommand({ Bucket, Key, UploadId: found.UploadId, ...(PartNumberMarker === undefined ? {} : { PartNumberMarker }) }),
+      );
+      for (const { PartNumber, Size, ETag } of page.Parts ?? []) {
+        if (PartNumber !== etags.length + 1 || Size !== part_bytes) return { upload: found.UploadId ?? '', etags };
+        etags.push(ETag);
+      }
+      PartNumberMarker = page.NextPartNumberMarker;
+      if (!page.IsTruncated) return { upload: found.UploadId ?? '', etags };
     }
-    async function startSending(part: Uint8Array): Promise<void> {
-      await sending;
-      sending = sendPart(part);
-      // Whoever waits for it next hears of a failure; until then it is nobody's.
-      sending.catch(() => {});
-    }
-    return {
-      async write(chunk) {
-        for (const part of buffer.add(chunk)) await startSending(part);
-      },
-      async finish() {
-        const rest = buffer.rest();
-        if (buffer.parts === 0) {
-          await client.send(new PutObjectCommand({ Bucket, Key, Body: rest, ContentLength: rest.byteLength }));
-          return;
-        }
-        if (rest.byteLength > 0) await startSending(rest);
-        await sending;
-        await client.send(new CompleteMultipartUploadCommand({ Bucket, Key, UploadId: upload, MultipartUpload: { Parts: parts } }));
-      },
-      async abort() {
-        await sending.catch(() => {});
-        if (upload !== undefined) await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId: upload }));
-      },
-    };
   }
 
   /** One window after another; of one version of the object, since an `ETag` names it. */
@@ -125,19 +135,41 @@ export function s3Media({ url }: { url: string }): MediaStore {
     await client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
   };
 
-  return {
-    open: async (tenant_id, media_id) => mediaWriter(sink(keyOf(tenant_id, media_id))),
-    async read(tenant_id, media_id, { offset, length = Number.POSITIVE_INFINITY } = { offset: 0 }) {
-      const Key = keyOf(tenant_id, media_id);
+  const media: S3Media = {
+    async makeBucket() {
+      try {
+        await client.send(new HeadBucketCommand({ Bucket }));
+      } catch (error) {
+        if (!isNotFound(error)) throw error;
+        // Another process may be a moment faster.
+        await client
+          .send(new CreateBucketCommand({ Bucket }))
+          .catch(async () => void (await client.send(new HeadBucketCommand({ Bucket }))));
+      }
+    },
+    open: async (tenant_id, object_id, { keep } = { keep: false }) =>
+      mediaWriter(partSink(target(keyOf(tenant_id, object_id)), room, { keep, part_bytes })),
+    async resume(tenant_id, object_id) {
+      const Key = keyOf(tenant_id, object_id);
+      const kept = await keptParts(Key);
+      if (kept === undefined) return undefined;
+      const offset = kept.etags.length * part_bytes;
+      const readBack = () => media.read(tenant_id, object_id);
+      const discard = () => media.remove(tenant_id, object_id);
+      const sink = partSink(target(Key), room, { keep: true, part_bytes, ...kept });
+      return { offset, writer: mediaWriter(sink, { offset, readBack, discard }) };
+    },
+    async read(tenant_id, object_id, { offset, length = Number.POSITIVE_INFINITY } = { offset: 0 }) {
+      const Key = keyOf(tenant_id, object_id);
       const found = await head(Key);
       return found && { size: found.size, bytes: bytesOf(Key, found.etag, offset, Math.min(found.size, offset + length)) };
     },
-    async stat(tenant_id, media_id) {
-      const found = await head(keyOf(tenant_id, media_id));
+    async stat(tenant_id, object_id) {
+      const found = await head(keyOf(tenant_id, object_id));
       return found && { size: found.size };
     },
-    async remove(tenant_id, media_id) {
-      await client.send(new DeleteObjectCommand({ Bucket, Key: keyOf(tenant_id, media_id) }));
+    async remove(tenant_id, object_id) {
+      await client.send(new DeleteObjectCommand({ Bucket, Key: keyOf(tenant_id, object_id) }));
     },
     async removeTenant(tenant_id) {
       const Prefix = folderOf(tenant_id);
@@ -161,6 +193,7 @@ export function s3Media({ url }: { url: string }): MediaStore {
     },
     close: async () => client.destroy(),
   };
+  return media;
 }
 
 const isNotFound = (error: unknown): boolean => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { MediaWriter } from './media.js';
+import { type MediaReader, type MediaWriter, WrongSha256 } from './media.js';
 
 /** Where the bytes of one file go. Calls come one after another, and none after one that failed but `abort`. */
 export interface MediaSink {
@@ -8,15 +8,24 @@ export interface MediaSink {
   finish(): Promise<void>;
   /** May fail; nobody hears of it. */
   abort(): Promise<void>;
+  /** Leave what is stored. May fail; nobody hears of it. */
+  suspend(): Promise<void>;
+}
+
+/** A file whose beginning was stored by a writer that is gone: its hash is that of what stands in the end. */
+export interface Resumed {
+  readonly offset: number;
+  readBack(): Promise<MediaReader | undefined>;
+  discard(): Promise<void>;
 }
 
 /** What every writer does, over what is different: counts, hashes, keeps calls in order, and ends once. */
-export function mediaWriter(sink: MediaSink): MediaWriter {
+export function mediaWriter(sink: MediaSink, resumed?: Resumed): MediaWriter {
   const hash = createHash('sha256');
-  let size = 0;
-  let state: 'open' | 'failed' | 'finished' | 'aborted' = 'open';
+  let size = resumed?.offset ?? 0;
+  let state: 'open' | 'failed' | 'finished' | 'aborted' | 'suspended' = 'open';
   let last: Promise<unknown> = Promise.resolve();
-  let aborting: Promise<void> = Promise.resolve();
+  let ending: Promise<void> = Promise.resolve();
 
   /** After what was asked before, also when the caller did not wait for it. */
   function next<T>(step: () => Promise<T>): Promise<T> {
@@ -34,35 +43,51 @@ export function mediaWriter(sink: MediaSink): MediaWriter {
     } catch (error) {
       state = 'failed';
       // Not waited for: what failed may be slow to answer this as well.
-      aborting = sink.abort().catch(() => {});
+      ending = sink.abort().catch(() => {});
       throw error;
     }
   }
+  async function finishResumed({ readBack, discard }: Resumed, wanted: string | undefined): Promise<string> {
+    await sink.finish();
+    state = 'finished';
+    const reader = await readBack();
+    if (reader === undefined) throw new Error('the file is not there after it was finished');
+    for await (const chunk of reader.bytes) hash.update(chunk);
+    const sha256 = hash.digest('hex');
+    if (wanted === undefined || wanted === sha256) return sha256;
+    await discard();
+    throw new WrongSha256(`the bytes have ${sha256}`);
+  }
+  const end = (as: 'aborted' | 'suspended', run: () => Promise<void>) =>
+    next(async () => {
+      if (state === 'open') {
+        state = as;
+        ending = run().catch(() => {});
+      }
+      await ending;
+    });
 
   return {
     append: (chunk) =>
       next(() =>
         failing(async () => {
-          hash.update(chunk);
+          if (resumed === undefined) hash.update(chunk);
           size += chunk.byteLength;
           await sink.write(chunk);
         }),
       ),
-    finish: () =>
+    finish: (wanted) =>
       next(() =>
         failing(async () => {
+          if (resumed !== undefined) return { size, sha256: await finishResumed(resumed, wanted) };
+          const sha256 = hash.digest('hex');
+          if (wanted !== undefined && wanted !== sha256) throw new WrongSha256(`the bytes have ${sha256}`);
           await sink.finish();
           state = 'finished';
-          return { size, sha256: hash.digest('hex') };
+          return { size, sha256 };
         }),
       ),
-    abort: () =>
-      next(async () => {
-        if (state === 'open') {
-          state = 'aborted';
-          aborting = sink.abort().catch(() => {});
-        }
-        await aborting;
-      }),
+    abort: () => end('aborted', () => sink.abort()),
+    suspend: () => end('suspended', () => sink.suspend()),
   };
 }

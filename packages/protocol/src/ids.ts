@@ -17,6 +17,8 @@ export type ThreadId = Id<'thread'>;
 export type MessageId = Id<'message'>;
 export type PickerId = Id<'picker'>;
 export type MediaId = Id<'media'>;
+/** Bytes in the media store. Several files of a tenant may share them. */
+export type ObjectId = Id<'object'>;
 export type TurnId = Id<'turn'>;
 export type AgentId = Id<'agent'>;
 export type TokenId = Id<'token'>;

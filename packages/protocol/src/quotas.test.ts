@@ -3,7 +3,7 @@ import { Compile } from 'typebox/compile';
 import { limits } from './limits.js';
 import { defaultQuotas, Quotas } from './quotas.js';
 
-test('LIM2, LIM3, LIM6, LIM7, LIM10, LIM13, LIM14, LIM15: the defaults are the numbers of the rules', () => {
+test('LIM2, LIM3, LIM6, LIM7, LIM10, LIM12, LIM13, LIM14, LIM15: the defaults are the numbers of the rules', () => {
   expect(limits).toMatchObject({ text_bytes: 65_536, frame_bytes: 262_144, hello_bytes: 65_536, json_depth: 32 });
   expect(defaultQuotas).toMatchObject({
     sends_per_second: 20,
@@ -15,6 +15,9 @@ test('LIM2, LIM3, LIM6, LIM7, LIM10, LIM13, LIM14, LIM15: the defaults are the n
     running_turns: 50,
     waiting_per_lane: 100,
     outbox_max_age_ms: 14 * 24 * 3_600 * 1_000,
+    file_bytes: 100 * 2 ** 20,
+    stored_bytes: 10 * 2 ** 30,
+    upload_bytes_per_day: 20 * 2 ** 30,
     outbox_max_frames: 100_000,
     history_max_age_ms: 0,
   });

@@ -14,6 +14,7 @@ export const Quotas = Type.Object({
   frames_burst: n(1_000, 'frames at once and connection'),
   file_bytes: n(100 * 1024 * 1024, 'bytes of one file'),
   stored_bytes: n(10 * 1024 * 1024 * 1024, 'bytes of media stored'),
+  upload_bytes_per_day: n(20 * 1024 * 1024 * 1024, 'bytes of uploads begun on a day (UTC)'),
   running_turns: n(50, 'turns running at once'),
   waiting_per_lane: n(100, 'messages of one lane waiting for an agent'),
   outbox_max_frames: n(100_000, 'durable frames kept for `sync`'),

@@ -25,6 +25,7 @@ export const metrics = {
   iris_edge_resends_total: counter('requests asked again', ['why']),
   iris_edge_gaps_total: counter('feed gaps repaired from the outbox', ['found_by']),
   iris_edge_rate_limited_total: counter('frames and hellos refused by a rate', ['what']),
+  iris_media_bytes_total: counter('bytes of files that devices sent and got', ['direction']),
   iris_session_handled_total: counter('requests handled', ['type', 'outcome']),
   iris_session_handle_seconds: histogram('handling one request', seconds, ['type']),
   iris_session_emit_seconds: histogram('store, outbox and publish of one tick', seconds),

@@ -12,6 +12,7 @@ import type {
   Lane,
   MediaId,
   MessageId,
+  ObjectId,
   PickerId,
   Quotas,
   TenantId,
@@ -181,14 +182,22 @@ export interface MediaRow {
   /** The uploader's name for it; attached once. */
   readonly media_ref: string | null;
   readonly device_id: DeviceId | null;
-  readonly state: 'uploaded' | 'attached';
+  /** `offered`: an agent has shown it, outside of a message. `unused`: the last message that named it was deleted. */
+  readonly state: 'uploading' | 'uploaded' | 'offered' | 'attached' | 'unused';
   readonly kind: string;
   readonly mime: string;
   readonly size: number;
   readonly filename: string;
+  /** Of the bytes as they are given out; empty while it is uploading. */
   readonly sha256: string;
   readonly details: Json;
   readonly created_at: number;
+  /** Where its bytes are, or will be. */
+  readonly object_id: ObjectId | null;
+  /** Of the bytes as they came; null while it is uploading. */
+  readonly uploaded_sha256: string | null;
+  /** Whether its type and details are known. */
+  readonly processed: boolean;
 }
 
 export interface AuditRow {

@@ -7,7 +7,9 @@ import type {
   EdgeId,
   InstallId,
   Lane,
+  MediaId,
   MessageId,
+  ObjectId,
   PickerId,
   Quotas,
   TenantId,
@@ -135,7 +137,7 @@ export interface Channels {
   setDefault(tenant_id: TenantId, chat_id: ChatId): Promise<boolean>;
   /**
    * With threads, messages, turns, pickers and read state. `default` when it is the default channel. Returns what went:
-   * `media_ids` are those that no message left names, `running` the turns that were sent or running.
+   * `media_ids` are those that no message left names, and are `unused` from then on, `running` the turns that were sent or running.
    */
   remove(tenant_id: TenantId, lane: Lane): Promise<{ lanes: Lane[]; media_ids: string[]; running: TurnRow[] } | 'default' | undefined>;
 }
@@ -207,7 +209,7 @@ export interface Messages {
   /**
    * Leaves id and place, nothing else. Also remembers ids that were never stored (a running one), with the lane's end as their place,
    * so that no late insert brings them back. Messages of another lane are left alone. `removed`: those that stood until now;
-   * `media_ids`: those that no message left names.
+   * `media_ids`: those that no message left names; they are `unused` from then on.
    */
   remove(
     tenant_id: TenantId,
@@ -340,17 +342,55 @@ export interface Receipts {
   take(tenant_id: TenantId, device_id: DeviceId): Promise<{ chat_id: ChatId; thread_id: Lane['thread_id']; message_id: MessageId }[]>;
 }
 
+/** Bytes that are in the media store. */
+export interface Content {
+  readonly object_id: ObjectId;
+  readonly size: number;
+  /** Lower-case hexadecimal. */
+  readonly sha256: string;
+}
+
 export interface MediaRows {
-  /** False when it stood already. */
-  insert(row: MediaRow): Promise<boolean>;
+  /**
+   * A file of the declared size is on its way: a row of state `uploading`. One that the same device had on its way under the same name
+   * goes. The same `media_id` again changes nothing. `full`: what is stored and on its way would be more than `stored_bytes`; `day_full`:
+   * what was begun on this day would be more than `day_bytes`.
+   */
+  begin(row: MediaRow, limits: { stored_bytes: number; day_bytes: number }): Promise<'begun' | 'full' | 'day_full' | 'no_tenant'>;
+  /**
+   * The bytes are there: `uploading` becomes `uploaded`. When the tenant has the same content already, the row names that and the new
+   * object is to be removed. The same again is the same; undefined when the row is gone.
+   */
+  complete(tenant_id: TenantId, media_id: string, content: Content): Promise<MediaRow | undefined>;
+  /** A file that is whole, such as a preview. False when it stood already, or there is no such tenant. */
+  insert(row: MediaRow, content: Content): Promise<boolean>;
   get(tenant_id: TenantId, media_id: string): Promise<MediaRow | undefined>;
-  /** The newest that the device uploaded under this name. */
+  /** The newest that the device uploaded, or is uploading, under this name. */
   byRef(tenant_id: TenantId, device_id: DeviceId, media_ref: string): Promise<MediaRow | undefined>;
-  /** Takes the place of the old ones. False when there is no such file. */
-  setDetails(tenant_id: TenantId, media_id: string, details: Record<string, unknown>, mime?: string): Promise<boolean>;
-  /** All or none: false when one is unknown or attached already. True again for the same `by`, which a retry gives again. */
+  /**
+   * What it is, by its content; `processed` from now on. With `content`, bytes that take the place of the old. Undefined when there is no
+   * such file, or it is no longer `uploaded`.
+   */
+  describe(
+    tenant_id: TenantId,
+    media_id: string,
+    what: Pick<MediaRow, 'kind' | 'mime' | 'details'>,
+    content?: Content,
+  ): Promise<MediaRow | undefined>;
+  /** All or none: false when one is not `uploaded`. True again for the same `by`, which a retry gives again. */
   attach(tenant_id: TenantId, media_ids: readonly string[], by?: string): Promise<boolean>;
+  /** An agent shows them, as often as it likes. False, and nothing changes, when one is not there. */
+  show(tenant_id: TenantId, media_ids: readonly string[], as: 'offered' | 'attached'): Promise<boolean>;
+  /** Unless a message names them. Objects that no row names any more are to be removed. */
   remove(tenant_id: TenantId, media_ids: readonly string[]): Promise<void>;
+  /** Of any tenant, oldest first: `unused` ones, those begun or uploaded before `loose_before` and never attached, and those offered before `offered_before`. */
+  stale(options: { loose_before: number; offered_before: number; limit: number }): Promise<{ tenant_id: TenantId; media_id: MediaId }[]>;
+  /** Objects of any tenant that are to be removed. */
+  removing(limit: number): Promise<{ tenant_id: TenantId; object_id: ObjectId }[]>;
+  /** Its bytes are gone. */
+  removed(tenant_id: TenantId, object_id: ObjectId): Promise<void>;
+  /** Bytes that count against `stored_bytes`: stored once each, and on their way. */
+  storedBytes(tenant_id: TenantId): Promise<number>;
 }
 
 export interface Audit {

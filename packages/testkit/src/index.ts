@@ -18,6 +18,7 @@ export * from './test-agent.js';
 export * from './test-device.js';
 export * from './test-turn.js';
 export * from './timeline.js';
+export * from './transfer.js';
 export * from './wire.js';
 export * from './world/agent-process.js';
 export { type App, app } from './world/app.js';

@@ -1,4 +1,5 @@
 import { memoryHub } from '@iris/bus';
+import { memoryMedia } from '@iris/media';
 import { memoryOutbox } from '@iris/outbox';
 import type { ConnectionId } from '@iris/protocol';
 import { type Log, silentLog } from '@iris/runtime';
@@ -13,6 +14,7 @@ export async function rig(set: Partial<EdgeConfig> = {}, log: Log = silentLog) {
   const clock = manualClock();
   const hub = memoryHub({ clock, poison: true });
   const outbox = memoryOutbox({ clock });
+  const media = memoryMedia({ clock });
   const meter = recordingMeter();
   const sockets = fakeSockets();
   const edgeBus = hub.connect('edge');
@@ -21,6 +23,7 @@ export async function rig(set: Partial<EdgeConfig> = {}, log: Log = silentLog) {
     {
       bus: edgeBus,
       outbox: outbox.connect(),
+      media,
       clock,
       log,
       meter,
@@ -52,6 +55,7 @@ export async function rig(set: Partial<EdgeConfig> = {}, log: Log = silentLog) {
     clock,
     hub,
     outbox,
+    media,
     meter,
     sockets,
     edgeBus,

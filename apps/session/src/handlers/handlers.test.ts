@@ -49,7 +49,7 @@ describe('message.send', () => {
   });
   test('MSG14: uploads are attached once, with an id that every device can pull', async () => {
     const { phone, store } = await joined();
-    await store.media.insert({
+    const row: Parameters<typeof store.media.insert>[0] = {
       tenant_id: tenant,
       media_id: 'md_1' as never,
       media_ref: 'mu_1',
@@ -62,7 +62,11 @@ describe('message.send', () => {
       sha256: 'abc',
       details: {},
       created_at: 0,
-    });
+      object_id: 'ob_1' as never,
+      uploaded_sha256: 'abc',
+      processed: true,
+    };
+    await store.media.insert(row, { object_id: 'ob_1' as never, size: 3, sha256: 'abc' });
     expect((await phone.send('', { media_refs: ['mu_1'] })).payload.media).toMatchObject([{ media_id: 'md_1', mime: 'image/png' }]);
     expect(await phone.send('', { media_refs: ['mu_1'] })).toMatchObject(refused('not_found'));
   });

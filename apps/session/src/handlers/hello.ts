@@ -152,7 +152,7 @@ async function answerOf(
         streaming: true,
         reasoning: true,
         tools: true,
-        media: false,
+        media: true,
         search: true,
         push: push.kind,
         pickers: true,

@@ -3,6 +3,7 @@ import type { ChannelRow, MediaRow, MessageRow, NewTurn } from '@iris/store';
 import { receipt } from '../agent/turn-frames.js';
 import type { Context, DeviceRequest } from '../context.js';
 import type { Effects, StoredMessage } from '../emission.js';
+import { mediaEntry, mediaIdsOf } from '../media/media-entry.js';
 import { channelCreated } from '../rules/frames.js';
 import { derivedTitle } from '../rules/title.js';
 import { quotasOf, tellAgents } from './lookup.js';
@@ -33,10 +34,13 @@ export async function sendSpecial(
     media: files.length === 0 ? null : files.map(mediaEntry),
   };
   const turn = answered === undefined && draft.turn !== undefined ? { turn: draft.turn } : {};
-  const row = keep((await store.messages.insert([{ message, ...turn }]))[0]!);
-  if (row === 'stale') return {};
-  const media_ids = files.map(({ media_id }) => media_id);
+  // Before the message, so that there is none when another one has them already; under its key, so that a retry has them again.
+  const media_ids = files.flatMap(mediaIdsOf);
   if (media_ids.length > 0 && !(await store.media.attach(tenant_id, media_ids, key))) throw notFound('media_refs');
+  const stored = (await store.messages.insert([{ message, ...turn }]))[0]!;
+  if (typeof stored === 'string') await store.media.remove(tenant_id, media_ids);
+  const row = keep(stored);
+  if (row === 'stale') return {};
   const said = echo(row);
   const created = thread === undefined ? undefined : channelCreated(thread);
   const before_it = [
@@ -76,23 +80,13 @@ async function threadFor(request: Request, plan: Plan, key: string, context: Con
   return made.row;
 }
 
-/** The uploads that the refs name. @throws RequestError `not_found` for one that is unknown, another device's, or attached before */
+/** The uploads that the refs name. @throws RequestError `not_found` for one that is unknown, another device's, or not complete */
 async function filesOf(request: Request, refs: readonly string[], { store }: Context): Promise<MediaRow[]> {
   const files: MediaRow[] = [];
   for (const ref of refs) {
     const file = await store.media.byRef(request.tenant_id, request.device_id, ref);
-    if (file === undefined || file.state !== 'uploaded') throw notFound('media_refs');
+    if (file === undefined || file.state === 'uploading' || file.state === 'unused') throw notFound('media_refs');
     files.push(file);
   }
   return files;
 }
-
-const mediaEntry = ({ media_id, kind, mime, size, filename, sha256, details }: MediaRow): Record<string, unknown> => ({
-  ...details,
-  media_id,
-  kind,
-  mime,
-  size,
-  filename,
-  sha256,
-});

@@ -12,7 +12,10 @@ export const MediaUploadStart = Type.Object({
   size: Type.Number(),
   filename: Type.Optional(Type.String({ maxLength: 8192 })),
   sha256: Type.Optional(Sha256),
+  /** Go on with what is stored of this `media_ref`: answered with how much that is, and may be gone on with later. */
+  resume: Type.Optional(Type.Boolean()),
 });
+export const MediaUploadOffset = Type.Object({ media_ref: Id, offset: Type.Integer({ minimum: 0 }) });
 export const refineMediaUploadStart = ({ size }: Static<typeof MediaUploadStart>): string | undefined =>
   Number.isInteger(size) && size >= 1 ? undefined : 'size: must be a whole number of bytes, at least 1';
 export const MediaUploadEnd = Type.Object({ media_ref: Id, sha256: Type.Optional(Sha256) });

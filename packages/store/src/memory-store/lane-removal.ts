@@ -35,7 +35,7 @@ export function forgetLanes(tenant: TenantState, lanes: readonly Lane[]): { medi
   for (const [key, read] of tenant.reads) if (gone(read)) tenant.reads.delete(key);
   forgetPushes(tenant.push, keys, tenant.pickers);
   for (const owed of tenant.receipts.values()) for (const [id, receipt] of owed) if (gone(receipt)) owed.delete(id);
-  return { media_ids: unused(tenant, named), running };
+  return { media_ids: dropUse(tenant, named), running };
 }
 
 /** Those that no message of the tenant names any more. */
@@ -44,4 +44,14 @@ export function unused(tenant: TenantState, media_ids: Iterable<string>): string
   if (left.size === 0) return [];
   for (const { row } of tenant.messages.values()) for (const id of mediaIdsOf(row.media)) left.delete(id);
   return [...left];
+}
+
+/** Those that no message of the tenant names any more, which are `unused` from now on. */
+export function dropUse(tenant: TenantState, media_ids: Iterable<string>): string[] {
+  const ids = unused(tenant, media_ids);
+  for (const id of ids) {
+    const one = tenant.media.get(id);
+    if (one?.row.state === 'attached') tenant.media.set(id, { ...one, row: { ...one.row, state: 'unused' } });
+  }
+  return ids;
 }

@@ -7,7 +7,7 @@ import { searchText } from '../search/search-text.js';
 import { snippetOf } from '../search/snippet.js';
 import { storable } from '../storable.js';
 import type { Messages, NewTurn } from '../store.js';
-import { unused } from './lane-removal.js';
+import { dropUse } from './lane-removal.js';
 import { byPlace, hasLane, laneOf, type MemoryState, type Place, sameLane } from './state.js';
 import { newTurn } from './turns.js';
 
@@ -134,7 +134,7 @@ export function memoryMessages(state: MemoryState): Messages {
         tenant.messages.delete(message_id);
         removed.push(message_id);
       }
-      return { removed, media_ids: unused(tenant, named) };
+      return { removed, media_ids: dropUse(tenant, named) };
     },
     async deleted(tenant_id, message_ids) {
       const tombstones = state.tenants.get(tenant_id)?.tombstones;

@@ -1,4 +1,4 @@
-import type { AgentId, Cursor, DeviceId, Lane, MessageId, PickerId, TenantId, TokenId, TurnId } from '@iris/protocol';
+import type { AgentId, Cursor, DeviceId, Lane, MessageId, ObjectId, PickerId, TenantId, TokenId, TurnId } from '@iris/protocol';
 import { laneKey } from '@iris/protocol';
 import type { Clock } from '@iris/runtime';
 import type {
@@ -66,6 +66,9 @@ export interface TenantState {
   readonly receipts: Map<DeviceId, Map<MessageId, Lane & { readonly message_id: MessageId }>>;
   readonly media: Map<string, { readonly row: MediaRow; readonly attached_by: string | null }>;
   readonly push: PushState;
+  readonly objects: Map<ObjectId, { readonly state: 'stored' | 'removing'; readonly size: number; readonly sha256: string }>;
+  /** Bytes begun, by day. */
+  readonly days: Map<number, number>;
 }
 
 export interface MemoryState {
@@ -99,6 +102,8 @@ export const newTenantState = (row: TenantRow): TenantState => ({
   receipts: new Map(),
   media: new Map(),
   push: newPushState(),
+  objects: new Map(),
+  days: new Map(),
 });
 
 export const sameLane = (a: Lane, b: Lane): boolean => a.chat_id === b.chat_id && a.thread_id === b.thread_id;

@@ -28,11 +28,15 @@ const remove = `DELETE FROM channel c WHERE ${going} RETURNING c.chat_id, c.thre
 
 const stillUsed = 'SELECT DISTINCT media_id FROM message_media WHERE tenant_id = $1 AND media_id = ANY($2)';
 
-/** Those that no message of the tenant names any more. */
+const noUse = `UPDATE media SET state = 'unused' WHERE tenant_id = $1 AND media_id = ANY($2) AND state = 'attached'`;
+
+/** Those that no message of the tenant names any more, which are `unused` from now on. */
 export async function unusedMedia(tx: Sql, tenant_id: string, media_ids: readonly string[]): Promise<string[]> {
   if (media_ids.length === 0) return [];
   const used = new Set((await tx.rows<{ media_id: string }>(stillUsed, [tenant_id, media_ids])).map((row) => row.media_id));
-  return media_ids.filter((id) => !used.has(id));
+  const unused = media_ids.filter((id) => !used.has(id));
+  if (unused.length > 0) await tx.rows(noUse, [tenant_id, unused.toSorted()]);
+  return unused;
 }
 
 export function prismaChannels({ prisma, sql }: Database): Channels {

@@ -1,5 +1,6 @@
 import { type Bus, memoryHub, pack, type ToEdge, unpack } from '@iris/bus';
 import { type Jobs, memoryJobs } from '@iris/jobs';
+import { type MediaStore, memoryMedia } from '@iris/media';
 import { memoryOutbox, type Outbox } from '@iris/outbox';
 import { memoryStore, type Store } from '@iris/store';
 import { type Chance, chance } from '../chance.js';
@@ -17,6 +18,7 @@ export interface Backbone {
   /** The store as it is, for tests to look at and to fill. */
   readonly store: Store;
   readonly outbox: ReturnType<typeof memoryOutbox>;
+  readonly media: MediaStore;
   /** Every frame that was appended, by tenant, in order. */
   readonly logs: ReadonlyMap<string, readonly Logged[]>;
   /** May be changed at any time. */
@@ -38,6 +40,7 @@ export interface Node {
   readonly bus: Bus;
   readonly outbox: Outbox;
   readonly store: Store;
+  readonly media: MediaStore;
   readonly jobs: Jobs;
   readonly chance: Chance;
   /** Its connection to the broker. */
@@ -53,6 +56,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
   const logs = new Map<string, Logged[]>();
   const store = memoryStore();
   const outbox = memoryOutbox({ clock: net });
+  const media = memoryMedia({ clock: net });
   const jobs = memoryJobs({ clock: net });
   const draw = ([low, high]: readonly [number, number]) => (high === 0 ? 0 : dice.between(low, high));
   /** When the last message of a pair arrives: others do not overtake it by chance. */
@@ -102,6 +106,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
   const self: Backbone = {
     store,
     outbox,
+    media,
     logs,
     faults,
     failStore: false,
@@ -141,6 +146,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
           clock,
         ),
         store: through(brokenStore(store, breaks), heard('store', failing(way(() => self.faults.store_ms, false)))),
+        media: through(media, failing(way(() => self.faults.store_ms, false))),
         jobs: jobs.connect(),
         setConnected: (connected) => bus.setConnected(connected),
         kill() {

@@ -30,10 +30,21 @@ export interface SessionStart {
 
 /** An edge as its own `main` starts it, on what the world gives it. */
 export async function startEdgePart({ edge_id, node, groups, log, config }: EdgeStart): Promise<EdgePart> {
-  const { bus, outbox, clock, chance } = node;
+  const { bus, outbox, media, clock, chance } = node;
   const ids = makeIds({ clock, random: chance });
   const edge = createEdge(
-    { bus, outbox, clock, log, meter: noMeter, edge_id, groups, random: chance, newConnectionId: () => ids.sortable() as ConnectionId },
+    {
+      bus,
+      outbox,
+      media,
+      clock,
+      log,
+      meter: noMeter,
+      edge_id,
+      groups,
+      random: chance,
+      newConnectionId: () => ids.sortable() as ConnectionId,
+    },
     { ...defaultEdgeConfig, ...config },
   );
   await edge.start();

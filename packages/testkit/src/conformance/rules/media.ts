@@ -96,31 +96,40 @@ export const media: readonly Check[] = [
     },
   },
   {
-    rules: ['UPL9', 'UPL10', 'UPL11', 'PUL2', 'ORD6', 'CAP11'],
+    rules: ['UPL10', 'CAP11'],
     async run(ctx) {
       const device = await ctx.join('phone', { caps: { media_url: true } });
-      const { media_ref, answer } = await upload(ctx, device, png, {
-        kind: 'file',
-        mime: 'text/plain',
-        filename: '../../etc/\u0007pass\\wd.png',
-      });
+      const { media_ref, answer } = await upload(ctx, device, png, { kind: 'file', mime: 'text/plain' });
       like('UPL10', answer, { type: 'media.upload.ack' });
       const echo = await device.send(ctx.text('mislabelled'), { ...ctx.lane, media_refs: [media_ref] });
-      const entry = (
-        echo.payload.media as { media_id: string; mime: string; kind: string; filename?: string; url?: string }[] | undefined
-      )?.[0];
+      const entry = (echo.payload.media as { media_id: string; mime: string; kind: string; url?: string }[] | undefined)?.[0];
       must('UPL10', entry?.mime === 'image/png' && entry.kind === 'image', `it is stored as ${JSON.stringify(entry)}`);
+      must('CAP11', typeof entry.url === 'string', 'no url with the media_url cap');
+      return `stored as ${entry.mime}, with a url`;
+    },
+  },
+  {
+    rules: ['UPL9', 'UPL11', 'UPL16', 'PUL2', 'ORD6'],
+    async run(ctx) {
+      const device = await ctx.join('phone');
+      const { media_ref } = await upload(ctx, device, png, { filename: '../../etc/\u0007pass\\wd.png' });
+      const echo = await device.send(ctx.text('with a name'), { ...ctx.lane, media_refs: [media_ref] });
+      const entry = (echo.payload.media as { media_id: string; filename?: string }[] | undefined)?.[0];
       must(
         'UPL11',
-        entry.filename !== undefined &&
+        entry?.filename !== undefined &&
           [...entry.filename].every((one) => one >= ' ' && one !== '/' && one !== '\\') &&
           !entry.filename.includes('..'),
-        `its filename is ${JSON.stringify(entry.filename)}`,
+        `its filename is ${JSON.stringify(entry?.filename)}`,
       );
-      must('CAP11', typeof entry.url === 'string', 'no url with the media_url cap');
       const large = new Uint8Array(200 * 1024).fill(7);
-      const second = await upload(ctx, device, large, { kind: 'file', mime: 'application/octet-stream', filename: 'large' });
-      const told = await device.send(ctx.text('large'), { ...ctx.lane, media_refs: [second.media_ref] });
+      const ref = `mu_${ctx.text().replaceAll(' ', '')}`;
+      device.say('media.upload.start', { media_ref: ref, kind: 'file', mime: 'application/octet-stream', size: large.length });
+      device.raw(large);
+      const ending = device.request('media.upload.end', { media_ref: ref });
+      const told = await device.send(ctx.text('large'), { ...ctx.lane, media_refs: [ref] });
+      like('UPL16', told, { type: 'message' });
+      like('UPL16', await ending, { type: 'media.upload.ack' });
       const media_id = (told.payload.media as { media_id: string }[])[0]!.media_id;
       const from = device.binary.length;
       const pulling = device.request('media.pull', { media_id });
@@ -142,7 +151,34 @@ export const media: readonly Check[] = [
       device.say('media.upload.start', { media_ref: 'mu_again', kind: 'image', mime: 'image/png', size });
       device.raw(new Uint8Array(size));
       like('UPL9', await device.request('media.upload.end', { media_ref: 'mu_again' }), { type: 'media.upload.ack' });
-      return `stored as ${entry.mime}, named ${JSON.stringify(entry.filename)}; 200 KiB in ${frames.length} frames; a broken upload left nothing`;
+      return `named ${JSON.stringify(entry.filename)}; 200 KiB in ${frames.length} frames; a broken upload left nothing`;
+    },
+  },
+  {
+    rules: ['UPL14', 'UPL15'],
+    async run(ctx) {
+      const device = await ctx.join('phone');
+      const bytes = new TextEncoder().encode(ctx.text('bytes to go on with ').repeat(20));
+      const start = {
+        media_ref: `mu_${ctx.text().replaceAll(' ', '')}`,
+        kind: 'file',
+        mime: 'text/plain',
+        size: bytes.length,
+        resume: true,
+      };
+      like('UPL14', await device.request('media.upload.start', start), { type: 'media.upload.start', payload: { offset: 0 } });
+      device.raw(bytes.subarray(0, 30));
+      await device.request('ping', {});
+      device.cut();
+      await device.join();
+      const again = await device.request('media.upload.start', start);
+      const offset = again.payload.offset as number;
+      must('UPL14', again.type === 'media.upload.start' && offset >= 0 && offset <= 30, `went on at ${shown([again])}`);
+      device.raw(bytes.subarray(offset));
+      like('UPL14', await device.request('media.upload.end', { media_ref: start.media_ref }), { payload: { sha256: sha(bytes) } });
+      const { answer } = await upload(ctx, device, bytes, { kind: 'file' });
+      like('UPL15', answer, { type: 'media.upload.ack', payload: { sha256: sha(bytes) } });
+      return `gone on with at ${offset}; the same bytes again are another file`;
     },
   },
   {

@@ -1,0 +1,85 @@
+import type { MediaAsk, MediaAsks } from '@iris/bus';
+import { notFound, RequestError, rateLimited, type TenantId } from '@iris/protocol';
+import type { MediaRow } from '@iris/store';
+import type { Context } from '../context.js';
+import { quotasOf } from '../handlers/lookup.js';
+import { keptFilename } from '../rules/filename.js';
+import { mediaEntry } from './media-entry.js';
+
+type Handler<A extends MediaAsk> = (tenant_id: TenantId, ask: MediaAsks[A]['ask'], context: Context) => Promise<MediaAsks[A]['answer']>;
+
+/** A day is over at midnight, UTC; nobody is told to wait longer than this. */
+const dayRetry_ms = 3_600_000;
+
+/** Whether an upload may begin, and where it stands. @throws RequestError when it may not */
+const begin: Handler<'media.begin'> = async (tenant_id, ask, context) => {
+  const { store, clock } = context;
+  const { file_bytes, stored_bytes, upload_bytes_per_day } = await quotasOf(tenant_id, context);
+  const { device_id, media_id, object_id, media_ref, kind, mime, size, resume } = ask;
+  if (size > file_bytes) throw new RequestError('media_too_large', `size: a file has at most ${file_bytes} bytes`);
+  const found = resume ? await store.media.byRef(tenant_id, device_id as NonNullable<MediaRow['device_id']>, media_ref) : undefined;
+  if (found?.size === size && found.state === 'uploading' && found.object_id !== null)
+    return { media_id: found.media_id, object_id: found.object_id, resumed: true };
+  // It had come to its end, and only the word of it was lost.
+  if (found?.state === 'uploaded' && found.object_id !== null && found.uploaded_sha256 !== null && ask.size === sizeAsUploaded(found))
+    return { media_id: found.media_id, object_id: found.object_id, resumed: true, sha256: found.uploaded_sha256 };
+  const begun = await store.media.begin(
+    {
+      tenant_id,
+      media_id,
+      object_id,
+      media_ref,
+      device_id: device_id as MediaRow['device_id'],
+      state: 'uploading',
+      kind,
+      mime,
+      size,
+      filename: keptFilename(ask.filename, kind),
+      sha256: '',
+      uploaded_sha256: null,
+      details: {},
+      created_at: clock.now(),
+      processed: false,
+    },
+    { stored_bytes, day_bytes: upload_bytes_per_day },
+  );
+  if (begun === 'no_tenant') throw new RequestError('auth', 'not accepted');
+  if (begun === 'full') throw new RequestError('media_too_large', 'size: more than there is room for');
+  if (begun === 'day_full') throw rateLimited('no more uploads today', dayRetry_ms);
+  return { media_id, object_id, resumed: false };
+};
+
+/** What was taken out of it (metadata) does not make it another file to whoever sent it. */
+const sizeAsUploaded = ({ size, details }: MediaRow): number => (typeof details.uploaded_size === 'number' ? details.uploaded_size : size);
+
+const commit: Handler<'media.commit'> = async (tenant_id, { media_id, object_id, size, sha256 }, { store }) => {
+  const row = await store.media.complete(tenant_id, media_id, { object_id, size, sha256 });
+  if (row === undefined) throw notFound('media_ref');
+  return { sha256 };
+};
+
+const abandon: Handler<'media.abandon'> = async (tenant_id, { media_id }, { store }) => {
+  const row = await store.media.get(tenant_id, media_id);
+  if (row?.state === 'uploading') await store.media.remove(tenant_id, [media_id]);
+  return { ok: true };
+};
+
+const find: Handler<'media.find'> = async (tenant_id, { media_id, device_id }, { store }) => {
+  const row = await store.media.get(tenant_id, media_id);
+  const seen =
+    row !== undefined && (row.state === 'attached' || row.state === 'offered' || (row.state === 'uploaded' && own(row, device_id)));
+  if (!seen || row.object_id === null) throw notFound('media_id');
+  return { object_id: row.object_id, entry: mediaEntry(row) };
+};
+const own = (row: MediaRow, device_id: string | undefined): boolean => device_id !== undefined && row.device_id === device_id;
+
+const handlers: { readonly [A in MediaAsk]: Handler<A> } = {
+  'media.begin': begin,
+  'media.commit': commit,
+  'media.abandon': abandon,
+  'media.find': find,
+};
+
+/** An edge asks about a file. */
+export const answerMediaAsk = (type: MediaAsk, tenant_id: TenantId, ask: unknown, context: Context): Promise<object> =>
+  (handlers[type] as Handler<MediaAsk>)(tenant_id, ask as never, context);

@@ -1,0 +1,12 @@
+import type { MediaFound } from '@iris/bus';
+import type { MediaRow } from '@iris/store';
+
+/** A file as devices and agents are told of it. */
+export function mediaEntry({ media_id, kind, mime, size, filename, sha256, details }: MediaRow): MediaFound['entry'] {
+  const { uploaded_size: _, ...shown } = details;
+  return { ...shown, media_id, kind, mime, size, filename, sha256 };
+}
+
+/** The files that a row brings along: itself, and its preview. */
+export const mediaIdsOf = ({ media_id, details }: MediaRow): string[] =>
+  typeof details.thumb_media_id === 'string' ? [media_id, details.thumb_media_id] : [media_id];
