@@ -60,10 +60,18 @@ async function party(world: World, channels: number, name = 'phone'): Promise<Pa
     sha256: '0'.repeat(64),
     details: {},
     created_at: at,
+    object_id: `ob_${media_id}` as MediaRow['object_id'],
+    uploaded_sha256: '0'.repeat(64),
+    processed: true,
   });
   const ids = { media: `md_of_${tenant_id}`, media_ref: `mu_of_${tenant_id}` };
-  await world.store.media.insert(media(ids.media, 'attached', `${ids.media_ref}x`));
-  await world.store.media.insert(media(`${ids.media}y`, 'uploaded', ids.media_ref));
+  for (const [n, row] of [media(ids.media, 'attached', `${ids.media_ref}x`), media(`${ids.media}y`, 'uploaded', ids.media_ref)].entries()) {
+    const object_id = row.object_id!;
+    await world.store.media.insert(row, { object_id, size: 3, sha256: `${n}`.repeat(64) });
+    const writer = await world.backbone.media.open(tenant_id, object_id);
+    await writer.append(new TextEncoder().encode('abc'));
+    await writer.finish();
+  }
   const agent = tenant.agent();
   await agent.connect();
   const device = await tenant.join(name, { edge: 0 });
