@@ -87,6 +87,7 @@ async function tryWay(name, way) {
     cluster,
     hermes,
     work: join(dir, 'work'),
+    approvals: way.approvals ?? ['once', 'deny'],
     may_end_early: way.may_end_early ?? false,
     get agent_edge() {
       return alive()[0];
@@ -95,7 +96,8 @@ async function tryWay(name, way) {
   };
   try {
     await way.attached?.(scene);
-    for (const row of asked) {
+    const last = way.last ?? [];
+    for (const row of [...asked.filter((one) => !last.includes(one)), ...asked.filter((one) => last.includes(one))]) {
       const limit = way.limits[row];
       const begun = performance.now();
       let result;

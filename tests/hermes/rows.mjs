@@ -41,6 +41,11 @@ async function idle(device, from, end, text) {
 const sees = (device, from, test, what, limit = quick) =>
   device.patience.wait(() => ofTurn(device, from).find(test), { ...limit, describe: () => `${what}: ${short(ofTurn(device, from))}` });
 
+/** Of what no frame tells. */
+async function until(found, why, within_ms = 30_000) {
+  for (const give_up = Date.now() + within_ms; !found(); await new Promise((resolve) => setTimeout(resolve, 50)))
+    if (Date.now() > give_up) fail(why);
+}
 const said = (frames) => frames.filter(({ type, payload }) => (type === 'message.stop' || type === 'message') && payload.role !== 'user');
 const finals = (frames) => texts(said(frames).filter(({ payload }) => payload.role !== 'system'));
 const includes = (frames, words) => finals(frames).some((text) => text.includes(words));
@@ -90,7 +95,7 @@ export const rows = {
       .map(([name, value]) => `${name} ${value}`)
       .join(', ');
   },
-  async approval({ device, work }) {
+  async approval({ device, work, approvals }) {
     const answer = async (value, wanted) => {
       const command = `rm -rf ${work}/${value}-$((1+1)) && echo gone-${value}-$((1+1))`;
       const frames = await turn(device, `[[run ${command}]]`, {
@@ -105,9 +110,8 @@ export const rows = {
       });
       if (includes(frames, `gone-${value}-2`) !== wanted) fail(`after ${value}: ${JSON.stringify(finals(frames))}`);
     };
-    await answer('once', true);
-    await answer('deny', false);
-    return 'asked, allowed once; asked again, denied';
+    for (const value of approvals) await answer(value, value !== 'deny');
+    return `asked and answered: ${approvals.join(', then ')}`;
   },
   async clarify({ device }) {
     const frames = await turn(device, '[[ask Which colour? | red | blue]]', {
@@ -139,7 +143,7 @@ export const rows = {
     };
     const words = '[[count 400 50 n]]';
     const streaming = await stopped(words, async () => {
-      await device.patience.wait(() => model.about(words).length > 0 || undefined, { ...quick, describe: () => 'the model was not asked' });
+      await until(() => model.about(words).length > 0, 'the model was not asked');
     });
     if (includes(streaming.frames, 'n400')) fail('it went on to the end');
     const tool = await stopped(`[[run sleep 5 && touch ${work}/finished && echo finished]]`, (from) =>
@@ -157,13 +161,13 @@ export const rows = {
     const frames = await turn(device, '[[run sleep 3 && echo slept]]', {
       end: long,
       async during(from) {
-        await sees(device, from, ({ type }) => type === 'tool.start', 'no tool.start');
+        await sees(device, from, ({ type }) => type === 'tool.start' || type === 'commentary', 'no sign of the tool');
         await device.request('agent.steer', { text: 'mind the gap' }, { chat_id: 'android:default' });
       },
     });
     if (!includes(frames, 'slept')) fail(`said: ${JSON.stringify(finals(frames))}`);
-    const heard = () => model.asked.some(({ messages }) => JSON.stringify(messages).includes('mind the gap')) || undefined;
-    await device.patience.wait(heard, { ...quick, describe: () => 'the steer was not heard' });
+    const heard = () => model.asked.some(({ messages }) => JSON.stringify(messages).includes('mind the gap'));
+    await until(heard, 'the steer was not heard');
     await sees(device, from, ({ type }) => type === 'agent.idle', 'no idle');
     const within = model.about('[[run sleep 3').some(({ messages }) => JSON.stringify(messages).includes('mind the gap'));
     // As the next turn it has an end of its own.
@@ -210,10 +214,7 @@ export const rows = {
     const frames = await turn(device, words, {
       end: { within_ms: 150_000 },
       async during(from) {
-        await device.patience.wait(() => model.about(words).length > before || undefined, {
-          ...quick,
-          describe: () => 'the model was not asked',
-        });
+        await until(() => model.about(words).length > before, 'the model was not asked');
         await sees(device, from, ({ type, payload }) => type === 'message.update' && payload.text.includes('h5'), '', { within_ms: 3_000 })
           .then((frame) => {
             text = frame.payload.text;
@@ -257,10 +258,7 @@ async function breaking({ device, model, may_end_early }, word, strike) {
   const before = model.about(words).length;
   const from = device.received.all.length;
   await device.send(words);
-  await device.patience.wait(() => model.about(words).length > before || undefined, {
-    ...quick,
-    describe: () => 'the model was not asked',
-  });
+  await until(() => model.about(words).length > before, 'the model was not asked');
   await sees(device, from, ({ type, payload }) => type === 'message.update' && payload.text.includes(`${word}5`), '', {
     within_ms: 3_000,
   }).catch(() => {});

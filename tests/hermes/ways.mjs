@@ -39,6 +39,29 @@ export const ways = {
       'picker.model': 'Hermes: no GET /api/model/options',
     },
   },
+  relay: {
+    label: 'unmodified, over its own relay contract, with four environment variables',
+    hermes: ({ model, home, http_url, tenant }) => ({
+      config: baseConfig({ model_url: model.url, more: 'platform_toolsets:\n  relay: [terminal, clarify]\n' }),
+      env: {
+        GATEWAY_RELAY_URL: http_url,
+        GATEWAY_RELAY_ID: tenant.agent_token,
+        GATEWAY_RELAY_SECRET: tenant.agent_token,
+        GATEWAY_RELAY_PLATFORMS: 'relay',
+      },
+      ready: () => linked(home),
+    }),
+    may_end_early: true,
+    last: ['approval'],
+    approvals: ['once'],
+    limits: {
+      streaming: 'Hermes: its relay adapter edits no messages, so an answer comes whole',
+      reasoning: 'the relay contract has no reasoning',
+      tools: 'the relay contract has no tools; their text comes as commentary',
+      footer: 'the relay contract has no model, tokens or cost; the latency is measured here',
+      'picker.model': 'Hermes: over the relay /model is a list in words',
+    },
+  },
   plugin: {
     label: 'the plugin, over the agent link',
     hermes({ model, home, agent_url, tenant }) {

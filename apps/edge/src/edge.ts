@@ -22,6 +22,7 @@ import { mediaOverdue } from './media-ask.js';
 import { close, refuse } from './outbound.js';
 import { pages } from './pages.js';
 import { addresses } from './rate-limit.js';
+import { relayDoor } from './relay/door.js';
 import { seekTick } from './repair.js';
 import type { Opening, Socket, SocketEvents } from './socket.js';
 import { tick_ms, toTicks } from './ticks.js';
@@ -130,6 +131,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     roundTick(edge);
     refreshTick(edge);
     linksTick(edge);
+    relay.tick();
     if (is(config.confirm_ms)) void writeMarks(edge);
     if (is(config.head_check_ms)) void checkHeads(edge, edge.feeds.values());
     if (is(60_000)) sweep(edge);
@@ -158,9 +160,10 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     };
   };
 
-  return {
+  const self: Edge = {
     edge_id,
     accept(socket, opening) {
+      if (opening.path === '/relay') return relay.accept(socket, opening);
       const connection =
         opening.path === '/agent'
           ? new AgentLink(deps.newConnectionId(), socket, opening.address, opening.token, time.tick, agent)
@@ -200,9 +203,13 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
       timer = clock.every(tick_ms, tick);
       await bus.flush();
     },
-    drain: (options) => drain(edge, options),
+    async drain(options) {
+      await drain(edge, options);
+      relay.stop();
+    },
     async stop() {
       edge.draining = true;
+      relay.stop();
       for (const connection of [...connections.values()])
         if (connection.state.kind !== 'closed') connection.socket.close(closeCodes.restarting, 'this edge goes; connect again');
       await Promise.all([writeMarks(edge), ...edge.goodbyes]);
@@ -217,6 +224,8 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     ready: () => started && !edge.draining && bus.connected && edge.forward.served,
     stats,
   };
+  const relay = relayDoor(edge, (socket, opening) => self.accept(socket, opening));
+  return self;
 }
 
 /** A request was not answered by its deadline: nobody asks for it any more. */

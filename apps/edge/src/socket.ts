@@ -36,7 +36,7 @@ export interface SocketEvents {
 
 /** What is known when a socket opens. */
 export interface Opening {
-  readonly path: '/ws' | '/agent';
+  readonly path: '/ws' | '/agent' | '/relay';
   /** The peer's address, after trusted proxies. */
   readonly address: string;
   /** Bearer token of the `Authorization` header. */

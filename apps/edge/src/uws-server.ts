@@ -2,6 +2,7 @@ import uws, { type TemplatedApp, type us_listen_socket, type WebSocket } from 'u
 import { limits } from '@iris/protocol';
 import { type Clock, systemClock } from '@iris/runtime';
 import { clientAddress, networks, originAllowed } from './peer.js';
+import { relayBearerLength } from './relay/auth.js';
 import type { Opening, Socket, SocketEvents, SocketGroups } from './socket.js';
 
 export interface UwsServerOptions {
@@ -40,7 +41,7 @@ const drainedBelow = 16 * 1024;
 const gatheredBelow = 16 * 1024;
 
 /**
- * Serve `/ws` and `/agent`. The edge needs the groups and this needs the edge: pass `(socket, opening) => edge.accept(socket, opening)` and
+ * Serve `/ws`, `/agent` and `/relay`. The edge needs the groups and this needs the edge: pass `(socket, opening) => edge.accept(socket, opening)` and
  * make the edge from the result at once; no socket opens before the promise has been handed over.
  * @throws when the port is taken
  */
@@ -53,7 +54,7 @@ export async function startUwsServer(
   const app = tls ? uws.SSLApp({ cert_file_name: tls.cert_file, key_file_name: tls.key_file }) : uws.App();
   const turn = turns(clock);
 
-  for (const path of ['/ws', '/agent'] as const) {
+  for (const path of ['/ws', '/agent', '/relay'] as const) {
     app.ws<Entry>(path, {
       compression: uws.DISABLED,
       maxPayloadLength: maxPayload,
@@ -68,7 +69,8 @@ export async function startUwsServer(
         if (origin !== '' && !originAllowed(origin, req.getHeader('host'), origins)) return refuse(res, '403 Forbidden');
         if (path === '/agent' && offered.length > 0 && !offered.includes(agentProtocol)) return refuse(res, '400 Bad Request');
         const token = /^Bearer +(\S+)$/i.exec(req.getHeader('authorization'))?.[1];
-        if (token !== undefined && token.length > limits.token_length) return refuse(res, '401 Unauthorized');
+        const longest = path === '/relay' ? relayBearerLength : limits.token_length;
+        if (token !== undefined && token.length > longest) return refuse(res, '401 Unauthorized');
         const peer = text(res.getRemoteAddressAsText());
         const address = clientAddress(peer, req.getHeader('x-forwarded-for'), proxies);
         res.upgrade<Entry>(

@@ -38,4 +38,5 @@ export const outside: ReadonlyMap<string, string> = new Map([
   ['LNK17', 'takes a second agent, bound to a channel by the operator'],
   ['LNK36', 'takes ten minutes'],
   ['LNK37', 'takes the end of an edge'],
+  ['LNK46', "is spoken in Hermes' words, not the protocol's"],
 ]);

@@ -1,0 +1,3 @@
+export { type AgentResult, runAgentConformance } from './run.js';
+export { serveGateway } from './serve.js';
+export type { Subject } from './subject.js';
