@@ -4,11 +4,18 @@ import type { Log } from '@iris/runtime';
 import fastify, { type FastifyError, type FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { sameToken } from './admin-token.js';
+import { actors, checkMay, Refused } from './actor.js';
 import { announcer } from './announce.js';
 import type { ControlConfig } from './config.js';
 import { type Api, type ControlDeps, routing } from './control.js';
+import { docsPage } from './docs-page.js';
+import { securityHeaders } from './headers.js';
+import { oidcFrom } from './oidc.js';
+import { agentRoutes } from './routes/agents.js';
+import { archiveRoutes } from './routes/archive.js';
 import { deviceRoutes } from './routes/devices.js';
+import { insightRoutes } from './routes/insight.js';
+import { pairingRoutes } from './routes/pairing.js';
 import { tenantRoutes } from './routes/tenants.js';
 import { tokenRoutes } from './routes/tokens.js';
 import { ErrorBody } from './schemas.js';
@@ -23,14 +30,23 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
 };
 
 /**
- * The admin API. Everything under `/v1` wants `Authorization: Bearer <admin_token>`; `/healthz`, `/readyz` and `/openapi.json`
- * do not. Refusals are `{error: {code, message}}` with the six codes of the wire protocol.
+ * The admin API. Everything under `/v1` wants `Authorization: Bearer …`: the bootstrap token, a tenant's administrator's, or one of the OpenID
+ * Connect issuer; only `/v1/pair` is asked with a code. `/healthz`, `/readyz`, `/openapi.json` and `/docs` want nothing. Refusals are
+ * `{error: {code, message}}` with the six codes of the wire protocol; 403 for who is known and may not.
  */
 export async function buildApi(deps: ControlDeps, config: ControlConfig): Promise<Api> {
-  const { store, bus, log } = deps;
-  const api: Api = fastify({ bodyLimit: 64 * 1024, routerOptions: { maxParamLength: 256 } });
+  const { store, bus, log, clock } = deps;
+  const api: Api = fastify({
+    bodyLimit: 64 * 1024,
+    routerOptions: { maxParamLength: 256 },
+    trustProxy: config.trusted_proxies.length > 0 ? [...config.trusted_proxies] : false,
+    connectionTimeout: 120_000,
+    requestTimeout: 0,
+  });
   const announce = announcer({ bus, log });
   api.addHook('onClose', async () => announce.close());
+  const known = actors({ store, clock, admin_token: config.admin_token, oidc: oidcFrom(config, { clock, log }) });
+  securityHeaders(api);
 
   // Checked by the compiled schemas: nothing is converted, filled in or taken away.
   api.setValidatorCompiler<TSchema>(({ schema, httpPart }) => {
@@ -65,13 +81,17 @@ export async function buildApi(deps: ControlDeps, config: ControlConfig): Promis
   });
   api.addHook('onRoute', (route) => {
     if (!route.url.startsWith('/v1/')) return;
+    // Nothing is open because nobody thought of it.
+    if (route.config?.needs === undefined) throw new Error(`${route.url} does not say who may ask`);
     const response = (route.schema?.response ?? {}) as Record<string, TSchema>;
     route.schema = { ...route.schema, response: { ...response, '4xx': ErrorBody, '5xx': ErrorBody } };
   });
+  api.decorateRequest('actor');
   api.addHook('onRequest', async (request) => {
-    if (!request.url.startsWith('/v1/') && request.url !== '/v1') return;
-    const given = /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
-    if (given === undefined || !sameToken(given, config.admin_token)) throw new RequestError('auth', 'admin token missing or wrong');
+    const { needs } = request.routeOptions.config;
+    if (needs === 'nobody' || !/^\/v1(\/|$|\?)/.test(request.url)) return;
+    request.actor = await known.of(request.headers.authorization, request.ip);
+    if (needs !== undefined) checkMay(request.actor, needs);
   });
 
   const hidden = { schema: { hide: true } };
@@ -82,19 +102,18 @@ export async function buildApi(deps: ControlDeps, config: ControlConfig): Promis
     return reply.code(ready ? 200 : 503).send({ ready, checks });
   });
   api.get('/openapi.json', hidden, async (_request, reply) => reply.send(api.swagger()));
+  docsPage(api);
 
   const quotas = Object.fromEntries(Object.keys(Quotas.properties).map((name) => [name, config[name as keyof Quotas]])) as Quotas;
-  const routes = routing(deps, quotas, announce);
-  tenantRoutes(api, routes);
-  tokenRoutes(api, routes);
-  deviceRoutes(api, routes);
+  const routes = routing(deps, { quotas, announcer: announce, actors: known, public_url: config.public_url });
+  for (const add of [tenantRoutes, tokenRoutes, pairingRoutes, deviceRoutes, agentRoutes, insightRoutes, archiveRoutes]) add(api, routes);
   await api.ready();
   return api;
 }
 
 /** The only catch: what nobody expected is `internal`, and its cause goes to the log alone. */
 function refuse(reply: FastifyReply, error: FastifyError | RequestError, log: Log): FastifyReply {
-  if (error instanceof RequestError) return answer(reply, error.code, error.message);
+  if (error instanceof RequestError) return answer(reply, error.code, error.message, error);
   const status = error.statusCode ?? 500;
   if (status === 413) return reply.code(413).send({ error: { code: 'unsupported', message: 'body: too large' } });
   if (status >= 400 && status < 500) return answer(reply, 'unsupported', error.message);
@@ -102,5 +121,10 @@ function refuse(reply: FastifyReply, error: FastifyError | RequestError, log: Lo
   return answer(reply, 'internal', 'internal error');
 }
 
-const answer = (reply: FastifyReply, code: ErrorCode, message: string): FastifyReply =>
-  reply.code(statusOf[code]).send({ error: { code, message } });
+function answer(reply: FastifyReply, code: ErrorCode, message: string, error?: RequestError): FastifyReply {
+  const retry_after_ms = error?.retry_after_ms;
+  if (retry_after_ms !== undefined) reply.header('retry-after', String(Math.ceil(retry_after_ms / 1_000)));
+  return reply
+    .code(error instanceof Refused ? 403 : statusOf[code])
+    .send({ error: { code, message, ...(retry_after_ms === undefined ? {} : { retry_after_ms }) } });
+}

@@ -1,4 +1,5 @@
-import { Quotas } from '@iris/protocol';
+import { MediaPlace } from '@iris/media';
+import { defaultQuotas, Quotas } from '@iris/protocol';
 import { PartConfig } from '@iris/runtime';
 import { type Static, Type } from 'typebox';
 
@@ -6,8 +7,16 @@ import { type Static, Type } from 'typebox';
 export const ControlConfig = Type.Object({
   ...Quotas.properties,
   admin_token: Type.String({ minLength: 16, secret: true, description: 'opens the admin API; at least 16 characters' }),
+  oidc_issuer: Type.Optional(Type.String({ description: 'OpenID Connect issuer whose tokens open the admin API; with oidc_audience' })),
+  oidc_audience: Type.Optional(Type.String({ description: 'what such a token must be for' })),
+  oidc_role_claim: Type.String({ default: 'roles', description: 'claim that holds iris-owner, iris-admin or iris-read-only' }),
+  public_url: Type.Optional(Type.String({ description: 'where apps connect, such as wss://gateway.example/ws; told when pairing' })),
+  trusted_proxies: Type.Array(Type.String(), { default: [], description: 'addresses and networks whose `X-Forwarded-For` is believed' }),
 });
 export type ControlConfig = Static<typeof ControlConfig>;
+
+/** Every value as it is when nothing is set; the token has none. */
+export const defaultControlConfig: Omit<ControlConfig, 'admin_token'> = { ...defaultQuotas, oidc_role_claim: 'roles', trusted_proxies: [] };
 
 /** What the admin API is told that is a process of its own. */
 export const ControlProcessConfig = Type.Object({
@@ -16,5 +25,10 @@ export const ControlProcessConfig = Type.Object({
   control_host: Type.String({ default: '127.0.0.1', description: 'address the admin API listens on' }),
   control_port: Type.Integer({ default: 8090, minimum: 0, maximum: 65_535, description: 'its port; 0 takes a free one' }),
   postgres_url: Type.String({ minLength: 1, secret: true, description: 'postgresql://user:password@host:port/database' }),
+  migrate_url: Type.Optional(
+    Type.String({ minLength: 1, secret: true, description: 'the same database as the role that owns the tables; default postgres_url' }),
+  ),
   nats_url: Type.Array(Type.String(), { minItems: 1, secret: true, description: 'nats://host:port, several with commas' }),
+  redis_url: Type.Optional(Type.String({ minLength: 1, secret: true, description: 'redis://host:port' })),
+  ...MediaPlace.properties,
 });

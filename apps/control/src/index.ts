@@ -1,3 +1,3 @@
 export { buildApi } from './api.js';
-export { ControlConfig, ControlProcessConfig } from './config.js';
+export { ControlConfig, ControlProcessConfig, defaultControlConfig } from './config.js';
 export type { Api, ControlDeps } from './control.js';

@@ -1,4 +1,5 @@
 import { decode, limits, type UpFrame, type UpRow } from '@iris/protocol';
+import { admit } from '@iris/runtime';
 import { type DeviceConnection, type Member, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
 import { greet } from './hello.js';
@@ -8,7 +9,6 @@ import { holdBehindUploads, mediaUploadEnd, mediaUploadStart, binary as uploadBy
 import { ping } from './local/ping.js';
 import { sync } from './local/sync.js';
 import { close, isFull, refuse, textOf } from './outbound.js';
-import { admit } from './rate-limit.js';
 import { toTicks } from './ticks.js';
 
 /** One message of a device: decoded once, checked, and passed on or answered here. */

@@ -1,5 +1,6 @@
+import { admit, networkOf } from '@iris/runtime';
 import { describe, expect, test } from '@jest/globals';
-import { addresses, admit, networkOf } from './rate-limit.js';
+import { addresses } from './rate-limit.js';
 
 describe('admit', () => {
   /** How many of `tries` at one instant pass. */

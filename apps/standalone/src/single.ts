@@ -9,7 +9,7 @@ import { memoryOutbox } from '@iris/outbox';
 import type { ConnectionId, EdgeId, SessionId } from '@iris/protocol';
 import { makeIds, measureProcess, serveHealth, systemRandom, telemetry } from '@iris/runtime';
 import { createSession, SessionConfig } from '@iris/session';
-import { migrate, prismaStore } from '@iris/store';
+import { migrate, postgresArchive, prismaStore } from '@iris/store';
 import { startWeb } from '@iris/web';
 import { createWorker, WorkerConfig } from '@iris/worker';
 import { agentOf } from './options.js';
@@ -71,6 +71,12 @@ export async function startSingle(start: Start): Promise<System> {
     (one) => one.close(),
   );
 
+  const archive = await life.start(
+    'archive',
+    () => postgresArchive({ url: postgres_url, clock, log }),
+    (one) => one.close(),
+  );
+
   const session = await life.start(
     'session',
     async () => {
@@ -97,7 +103,7 @@ export async function startSingle(start: Start): Promise<System> {
     'control',
     () =>
       buildApi(
-        { store, bus: hub.connect('control'), clock, random, log },
+        { store, bus: hub.connect('control'), clock, random, log, outbox, media, archive },
         settings.of(ControlConfig, new Map([['admin_token', start.admin_token]])),
       ),
     (one) => one.close(),

@@ -7,6 +7,7 @@ const n = (value: number, description: string) =>
 export const Quotas = Type.Object({
   devices: n(1_000, 'device records of the tenant'),
   connections: n(1_000, 'live device connections of the tenant'),
+  agents: n(20, 'agents of the tenant'),
   channels: n(10_000, 'channels and threads of the tenant'),
   sends_per_second: n(20, '`message.send` a second and device'),
   sends_burst: n(300, '`message.send` at once and device'),

@@ -1,4 +1,5 @@
 export * from './attributes.js';
+export * from './bucket.js';
 export * from './clock.js';
 export * from './config.js';
 export * from './health.js';

@@ -3,7 +3,7 @@ const secretName = /token|secret|password|authorization|api_?key|^text$|^final_t
 /** Ids of tokens are names, not secrets. */
 const plainName = /^token_id$|^tokens$/i;
 /** Credentials inside text: in URLs, and after `Bearer`. */
-const inText = /(\/\/[^/\s:@]*:)[^@\s/]+@|(\bBearer\s+)[^\s"']+/gi;
+const inText = /(\/\/[^/\s:@]*:)[^@\s/]+@|(\bBearer\s+)[^\s"']+|(\biris-(?:device|agent|push|admin)\.[\w-]+\.)[\w-]+/gi;
 const hidden = '[hidden]';
 const deepest = 6;
 
@@ -30,8 +30,8 @@ export function redact(value: unknown, depth = 0): unknown {
 }
 
 export const redactText = (text: string): string =>
-  (text.length > 2_000 ? `${text.slice(0, 2_000)}…` : text).replace(inText, (_, url?: string, bearer?: string) =>
-    url !== undefined ? `${url}${hidden}@` : `${bearer}${hidden}`,
+  (text.length > 2_000 ? `${text.slice(0, 2_000)}…` : text).replace(inText, (_, url?: string, bearer?: string, token?: string) =>
+    url !== undefined ? `${url}${hidden}@` : `${bearer ?? token}${hidden}`,
   );
 
 function redactError(error: Error, depth: number): unknown {

@@ -1,6 +1,8 @@
 export { voidFrame } from './agent-frame.js';
+export type { Archive, ArchiveRow } from './archive.js';
 export { memoryStore } from './memory-store/memory-store.js';
 export { migrate } from './migrate.js';
+export { postgresArchive } from './prisma-store/archive.js';
 export { type PrismaStoreOptions, prismaStore } from './prisma-store/prisma-store.js';
 export * from './push.js';
 export * from './push-note.js';

@@ -36,20 +36,39 @@ export interface TenantRow {
 export interface TokenRow {
   readonly tenant_id: TenantId;
   readonly token_id: TokenId;
-  readonly kind: 'device' | 'agent';
+  readonly kind: 'device' | 'agent' | 'admin';
   /** SHA-256 of the token, hex; the token itself is nowhere. */
   readonly hash: string;
   /** Set on a paired token: it opens this device only. */
   readonly device_id: DeviceId | null;
   readonly agent_id: AgentId | null;
+  /** What an administrator's token allows; null for all others. */
+  readonly role: AdminRole | null;
+  /** What it is for, as whoever made it said. */
+  readonly label: string;
   readonly created_at: number;
+  /** From then on it opens nothing; what it has opened stays open. Null: never. */
+  readonly expires_at: number | null;
   readonly revoked_at: number | null;
+}
+export type AdminRole = 'owner' | 'admin' | 'read-only';
+
+export interface PairingRow {
+  readonly tenant_id: TenantId;
+  /** SHA-256 of the code, hex. */
+  readonly code_hash: string;
+  readonly label: string;
+  readonly created_at: number;
+  readonly expires_at: number;
+  readonly used_by: DeviceId | null;
 }
 
 export interface DeviceRow {
   readonly tenant_id: TenantId;
   readonly device_id: DeviceId;
   readonly name: string;
+  /** What an operator calls it; null: what the app says. */
+  readonly label: string | null;
   readonly caps: Json;
   readonly token_id: TokenId;
   /** Written behind; the outbox has the fresh one. */

@@ -25,6 +25,7 @@ import type {
   DeviceRow,
   MediaRow,
   MessageRow,
+  PairingRow,
   PickerRow,
   ReadStateRow,
   TenantRow,
@@ -39,6 +40,7 @@ import type {
 export interface Store {
   readonly tenants: Tenants;
   readonly tokens: Tokens;
+  readonly pairings: Pairings;
   readonly devices: Devices;
   readonly channels: Channels;
   readonly messages: Messages;
@@ -55,6 +57,7 @@ export interface Store {
   readonly pushLedger: PushLedger;
   readonly pushActions: PushActions;
   readonly audit: Audit;
+  readonly usage: Usage;
   /** Whether it can be written to now (a read-only replica cannot). */
   ready(): Promise<boolean>;
   close(): Promise<void>;
@@ -70,18 +73,34 @@ export interface Tenants {
   setQuotas(tenant_id: TenantId, quotas: Partial<Quotas>): Promise<TenantRow | undefined>;
   /** `(from, to]` is the caller's alone, whoever else asks; everything given before is at or below `from`. */
   reserveCursors(tenant_id: TenantId, count: number): Promise<{ from: Cursor; to: Cursor } | undefined>;
+  /** A suspended tenant's tokens open nothing. Undefined when there is no such tenant. */
+  setState(tenant_id: TenantId, state: TenantRow['state']): Promise<TenantRow | undefined>;
   /** With everything that is the tenant's but the audit. */
   remove(tenant_id: TenantId): Promise<boolean>;
 }
 
 export interface Tokens {
   /** Rejects when its id or hash stands already, or there is no such tenant. */
-  create(row: Omit<TokenRow, 'revoked_at'>): Promise<void>;
+  create(row: NewToken): Promise<void>;
   /** By hash alone would be enough; the tenant keeps the lookup inside one partition. Revoked ones too. */
   find(tenant_id: TenantId, hash: string): Promise<TokenRow | undefined>;
   list(tenant_id: TenantId): Promise<TokenRow[]>;
   /** False when there is no such token. One that was revoked before keeps its time, and is true again: a retry may go on from here. */
   revoke(tenant_id: TenantId, token_id: TokenId, at: number): Promise<boolean>;
+  /** It opens nothing from `at` on; an earlier end stays. False when there is no such token. */
+  expire(tenant_id: TenantId, token_id: TokenId, at: number): Promise<boolean>;
+}
+
+/** What is not said: no role, no label, no end. */
+export type NewToken = Omit<TokenRow, 'revoked_at' | 'role' | 'label' | 'expires_at'> &
+  Partial<Pick<TokenRow, 'role' | 'label' | 'expires_at'>>;
+
+/** Codes that an app exchanges for a token of its own device, once. */
+export interface Pairings {
+  /** Forgets the tenant's codes that were used or have run out. Rejects when there is no such tenant, or the code stands already. */
+  create(row: Omit<PairingRow, 'used_by'>): Promise<void>;
+  /** Whoever comes first has it. Undefined when there is no such code, of any tenant, or it was used, or has run out. */
+  use(code_hash: string, device_id: DeviceId, now: number): Promise<PairingRow | undefined>;
 }
 
 export interface Devices {
@@ -102,6 +121,8 @@ export interface Devices {
   list(tenant_id: TenantId): Promise<DeviceRow[]>;
   /** Watermarks only rise, and so does `last_seen_at`. Unknown devices are passed over. */
   confirm(marks: readonly { tenant_id: TenantId; device_id: DeviceId; cursor: Cursor; at: number }[]): Promise<void>;
+  /** Null: what the app calls itself. Undefined when there is no such device. */
+  setLabel(tenant_id: TenantId, device_id: DeviceId, label: string | null): Promise<DeviceRow | undefined>;
   /** As {@link Tokens.revoke}. */
   revoke(tenant_id: TenantId, device_id: DeviceId, at: number): Promise<boolean>;
 }
@@ -265,6 +286,8 @@ export interface Agents {
   create(row: { tenant_id: TenantId; agent_id: AgentId; name: string; is_default: boolean; at: number }): Promise<void>;
   get(tenant_id: TenantId, agent_id: AgentId): Promise<AgentRow | undefined>;
   list(tenant_id: TenantId): Promise<AgentRow[]>;
+  /** Exactly one agent is the default, before and after. Undefined when there is no such agent. */
+  change(tenant_id: TenantId, agent_id: AgentId, change: { name?: string; is_default?: true }): Promise<AgentRow | undefined>;
   /** A link says hello: the next epoch. A new `install_id` starts both sequences at 0 and renumbers what is unacked from 1. */
   attach(
     tenant_id: TenantId,
@@ -396,5 +419,18 @@ export interface MediaRows {
 export interface Audit {
   write(row: AuditRow): Promise<void>;
   /** Newest first. */
-  list(tenant_id: TenantId, limit: number): Promise<AuditRow[]>;
+  list(tenant_id: TenantId | null, limit: number): Promise<AuditRow[]>;
+}
+
+export interface Usage {
+  /** Days of UTC, `YYYY-MM-DD`, from the first to the last named, oldest first; days without anything are absent. Of what stands: what was deleted is not counted. */
+  days(tenant_id: TenantId, from: string, to: string): Promise<UsageDay[]>;
+}
+export interface UsageDay {
+  readonly day: string;
+  readonly user_messages: number;
+  readonly agent_messages: number;
+  readonly turns: number;
+  readonly media_files: number;
+  readonly media_bytes: number;
 }

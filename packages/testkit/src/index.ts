@@ -7,6 +7,7 @@ export * from './cluster/process.js';
 export * from './cluster/services.js';
 export * from './cluster/streaming.js';
 export * from './frames.js';
+export * from './oidc-issuer.js';
 export { receiver } from './push/ece.js';
 export { fcmError } from './push/fake-fcm.js';
 export { ntfyError } from './push/fake-ntfy.js';

@@ -28,6 +28,26 @@ test.each<[string, unknown[]]>([
   ['tokens revoke t1 tk_1', ['DELETE', '/v1/tenants/t1/tokens/tk_1']],
   ['devices list t1', ['GET', '/v1/tenants/t1/devices']],
   ['devices revoke t1 a/b', ['DELETE', '/v1/tenants/t1/devices/a%2Fb']],
+  [
+    'tokens create t1 --kind admin --role read-only --label x',
+    ['POST', '/v1/tenants/t1/tokens', { kind: 'admin', role: 'read-only', label: 'x' }],
+  ],
+  ['tokens rotate t1 tk_1 --overlap-ms 5', ['POST', '/v1/tenants/t1/tokens/tk_1/rotate', { overlap_ms: 5 }]],
+  ['tenants show t1', ['GET', '/v1/tenants/t1']],
+  ['tenants suspend t1', ['PATCH', '/v1/tenants/t1', { state: 'suspended' }]],
+  ['tenants resume t1', ['PATCH', '/v1/tenants/t1', { state: 'active' }]],
+  ['tenants delete t1 --yes t1', ['DELETE', '/v1/tenants/t1']],
+  ['devices rename t1 d Kitchen', ['PATCH', '/v1/tenants/t1/devices/d', { label: 'Kitchen' }]],
+  ['devices pushes t1 d --limit 5 --before 9', ['GET', '/v1/tenants/t1/devices/d/pushes?limit=5&before=9']],
+  ['agents list t1', ['GET', '/v1/tenants/t1/agents']],
+  ['agents create t1 Second --default', ['POST', '/v1/tenants/t1/agents', { name: 'Second', is_default: true }]],
+  ['agents rename t1 ag_1 First', ['PATCH', '/v1/tenants/t1/agents/ag_1', { name: 'First' }]],
+  ['agents default t1 ag_1', ['PATCH', '/v1/tenants/t1/agents/ag_1', { is_default: true }]],
+  ['usage t1 --from 2026-01-01', ['GET', '/v1/tenants/t1/usage?from=2026-01-01']],
+  ['audit t1 --limit 3', ['GET', '/v1/tenants/t1/audit?limit=3']],
+  ['audit', ['GET', '/v1/audit']],
+  ['trace m_1 --tenant t1', ['GET', '/v1/tenants/t1/messages/m_1/trace']],
+  ['pair t1 --json --label x', ['POST', '/v1/tenants/t1/pairings', { label: 'x' }]],
   ['quotas set t1 devices=3 channels=9', ['PATCH', '/v1/tenants/t1/quotas', { devices: 3, channels: 9 }]],
 ])('iris %s', async (line, request) => {
   const { calls, printed } = await iris(line);
@@ -44,9 +64,28 @@ test('iris tenants list goes through every page', async () => {
   expect(JSON.parse(printed.join(''))).toEqual({ tenants: [{ tenant_id: 'a' }, { tenant_id: 'b' }] });
 });
 
-test.each(['quotas set t1 devices', 'quotas set t1 devices=-1', 'tokens create t1 --kind admin', 'tokens revoke t1', 'nothing'])(
-  'iris %s is refused',
-  async (line) => {
-    await expect(iris(line)).rejects.toThrow();
-  },
-);
+test.each([
+  'quotas set t1 devices',
+  'quotas set t1 devices=-1',
+  'tokens create t1 --kind root',
+  'tenants delete t1',
+  'tenants delete t1 --yes t2',
+  'tokens revoke t1',
+  'nothing',
+])('iris %s is refused', async (line) => {
+  await expect(iris(line)).rejects.toThrow();
+});
+
+test('iris pair shows a QR code, the link and the code', async () => {
+  const link = 'iris://pair?code=ABCD-EFGH-JKMN';
+  const { printed } = await iris('pair t1', [{ code: 'ABCD-EFGH-JKMN', link }]);
+  const lines = printed.join('').split('\n');
+  expect(lines.filter((line) => /[▀▄█]{3}/.test(line)).length).toBeGreaterThan(10);
+  expect(lines).toContain(link);
+  expect(lines).toContain('or type the code: ABCD-EFGH-JKMN');
+});
+
+test('iris trace without a tenant asks each in turn', async () => {
+  const { calls } = await iris('trace m_1', [{ tenants: [{ tenant_id: 'a' }] }, { tenants: [] }, { cursor: 4 }]);
+  expect(calls.at(-1)).toEqual(['GET', '/v1/tenants/a/messages/m_1/trace']);
+});

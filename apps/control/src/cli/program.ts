@@ -1,78 +1,237 @@
-import { readFileSync } from 'node:fs';
 import { defaultQuotas } from '@iris/protocol';
+import { systemClock, systemRandom } from '@iris/runtime';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { apiClient, type Call } from './api-client.js';
+import { renderUnicodeCompact } from 'uqr';
+import type { ApiClient, Call } from './api-client.js';
+import { connect, rememberLogin } from './connect.js';
+import { signIn } from './login.js';
 
-/** Where a running `npm start` says how to reach it. */
-const devFile = '.iris/dev.json';
+const digits = (text: string): number => {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('expected a number');
+  return Number(text);
+};
 
 /**
  * The `iris` command: the admin API in a terminal. Prints JSON, one document per call.
  * @param io for tests
  */
-export function program(io: { print: (text: string) => void; call?: Call }): Command {
+export function program(io: { print: (text: string) => void; call?: Call; client?: ApiClient }): Command {
   const iris = new Command('iris')
     .description(
-      'Tenants, tokens, devices and quotas of an Iris Gateway. Without --url and --token it speaks to the `npm start` of this folder.',
+      'Tenants, tokens, devices, agents and quotas of an Iris Gateway. Without --url and --token it speaks as whoever signed in, or to the `npm start` of this folder.',
     )
     .addOption(new Option('--url <url>', 'the admin API').env('IRIS_CONTROL_URL'))
-    .addOption(new Option('--token <token>', 'the admin token').env('IRIS_ADMIN_TOKEN'));
-  const call: Call = (...request) => (io.call ?? connect(iris.opts()))(...request);
+    .addOption(new Option('--token <token>', 'an admin token').env('IRIS_ADMIN_TOKEN'));
+  const client = (): ApiClient => io.client ?? connect(iris.opts());
+  const call: Call = (...request) => (io.call ?? client().call)(...request);
   const show = async (answer: Promise<unknown>) => {
     const value = await answer;
     if (value !== undefined) io.print(`${JSON.stringify(value, null, 2)}\n`);
   };
   const of = (tenant: string, ...rest: string[]) =>
     ['/v1/tenants', tenant, ...rest].map((part, i) => (i === 0 ? part : encodeURIComponent(part))).join('/');
+  const query = (path: string, values: Readonly<Record<string, string | number | undefined>>) => {
+    const given = new URLSearchParams();
+    for (const [name, value] of Object.entries(values)) if (value !== undefined) given.set(name, String(value));
+    return given.size === 0 ? path : `${path}?${given}`;
+  };
 
-  const tenants = iris.command('tenants').description('make and list tenants');
-  tenants
-    .command('create <name>')
-    .description('a new tenant with its tokens, which are shown this once')
-    .action((name: string) => show(call('POST', '/v1/tenants', { name })));
-  tenants
-    .command('list')
-    .description('all tenants')
-    .action(() => show(everyTenant(call)));
-
-  const tokens = iris.command('tokens').description('make, list and revoke tokens');
-  tokens
-    .command('create <tenant>')
-    .description('a token, which is shown this once')
-    .addOption(new Option('--kind <kind>', 'what it opens').choices(['device', 'agent']).default('device'))
-    .option('--device-id <device_id>', 'only this device may use it')
-    .option('--agent-id <agent_id>', 'which agent; the default one otherwise')
-    .action((tenant: string, options: { kind: string; deviceId?: string; agentId?: string }) =>
-      show(call('POST', of(tenant, 'tokens'), { kind: options.kind, device_id: options.deviceId, agent_id: options.agentId })),
-    );
-  tokens
-    .command('list <tenant>')
-    .description('tokens, without their secrets')
-    .action((tenant: string) => show(call('GET', of(tenant, 'tokens'))));
-  tokens
-    .command('revoke <tenant> <token_id>')
-    .description('revoke a token and close what it opened')
-    .action((tenant: string, token: string) => show(call('DELETE', of(tenant, 'tokens', token))));
-
-  const devices = iris.command('devices').description('list and revoke devices');
-  devices
-    .command('list <tenant>')
-    .description('devices that have said hello')
-    .action((tenant: string) => show(call('GET', of(tenant, 'devices'))));
-  devices
-    .command('revoke <tenant> <device_id>')
-    .description('revoke a device and close its connection')
-    .action((tenant: string, device: string) => show(call('DELETE', of(tenant, 'devices', device))));
-
-  const quotas = iris.command('quotas').description('what a tenant may use');
-  quotas
-    .command('set <tenant> <name=value...>')
-    .description(`change quotas: ${Object.keys(defaultQuotas).join(', ')}`)
-    .action((tenant: string, words: string[]) => show(call('PATCH', of(tenant, 'quotas'), Object.fromEntries(words.map(quota)))));
+  tenantCommands();
+  tokenCommands();
+  deviceCommands();
+  agentCommands();
+  insightCommands();
+  pairCommand();
+  loginCommand();
   return iris;
+
+  function tenantCommands() {
+    const tenants = iris.command('tenants').description('make, list, suspend, move and delete tenants');
+    tenants
+      .command('create <name>')
+      .description('a new tenant with its tokens, which are shown this once')
+      .action((name: string) => show(call('POST', '/v1/tenants', { name })));
+    tenants
+      .command('list')
+      .description('all tenants')
+      .action(() => show(everyTenant(call)));
+    tenants
+      .command('show <tenant>')
+      .description('one tenant')
+      .action((tenant: string) => show(call('GET', of(tenant))));
+    tenants
+      .command('suspend <tenant>')
+      .description('close everything it has open, and open nothing')
+      .action((tenant: string) => show(call('PATCH', of(tenant), { state: 'suspended' })));
+    tenants
+      .command('resume <tenant>')
+      .description('let it go on')
+      .action((tenant: string) => show(call('PATCH', of(tenant), { state: 'active' })));
+    tenants
+      .command('export <tenant> <file>')
+      .description('everything of it, into a new file')
+      .action((tenant: string, file: string) => client().download(of(tenant, 'export'), file));
+    tenants
+      .command('import <file>')
+      .description('a tenant from such a file; its new tokens are shown this once')
+      .action((file: string) => show(client().upload('/v1/tenants/import', file)));
+    tenants
+      .command('delete <tenant>')
+      .description('for good, with a receipt')
+      .requiredOption('--yes <tenant>', 'the tenant once more, since nothing brings it back')
+      .action((tenant: string, options: { yes: string }) => {
+        if (options.yes !== tenant) throw new InvalidArgumentError('--yes must name the tenant');
+        return show(call('DELETE', of(tenant)));
+      });
+    iris
+      .command('quotas')
+      .description('what a tenant may use')
+      .command('set <tenant> <name=value...>')
+      .description(`change quotas: ${Object.keys(defaultQuotas).join(', ')}`)
+      .action((tenant: string, words: string[]) => show(call('PATCH', of(tenant, 'quotas'), Object.fromEntries(words.map(quota)))));
+  }
+
+  function tokenCommands() {
+    const tokens = iris.command('tokens').description('make, list, rotate and revoke tokens');
+    tokens
+      .command('create <tenant>')
+      .description('a token, which is shown this once')
+      .addOption(new Option('--kind <kind>', 'what it opens').choices(['device', 'agent', 'admin']).default('device'))
+      .option('--device-id <device_id>', 'only this device may use it')
+      .option('--agent-id <agent_id>', 'which agent; the default one otherwise')
+      .addOption(new Option('--role <role>', 'of an administrator').choices(['owner', 'admin', 'read-only']))
+      .option('--label <label>', 'what it is for')
+      .action((tenant: string, options: { kind: string; deviceId?: string; agentId?: string; role?: string; label?: string }) => {
+        const { kind, deviceId: device_id, agentId: agent_id, role, label } = options;
+        return show(call('POST', of(tenant, 'tokens'), { kind, device_id, agent_id, role, label }));
+      });
+    tokens
+      .command('list <tenant>')
+      .description('tokens, without their secrets')
+      .action((tenant: string) => show(call('GET', of(tenant, 'tokens'))));
+    tokens
+      .command('rotate <tenant> <token_id>')
+      .description('a new token in its place; what the old one has opened stays open')
+      .option('--overlap-ms <ms>', 'how long the old one still opens; default a day', digits)
+      .action((tenant: string, token: string, { overlapMs: overlap_ms }: { overlapMs?: number }) =>
+        show(call('POST', of(tenant, 'tokens', token, 'rotate'), { overlap_ms })),
+      );
+    tokens
+      .command('revoke <tenant> <token_id>')
+      .description('revoke a token and close what it opened')
+      .action((tenant: string, token: string) => show(call('DELETE', of(tenant, 'tokens', token))));
+  }
+
+  function deviceCommands() {
+    const devices = iris.command('devices').description('list, name and revoke devices');
+    devices
+      .command('list <tenant>')
+      .description('devices that have said hello')
+      .action((tenant: string) => show(call('GET', of(tenant, 'devices'))));
+    devices
+      .command('rename <tenant> <device_id> <label>')
+      .description('what to call it')
+      .action((tenant: string, device: string, label: string) => show(call('PATCH', of(tenant, 'devices', device), { label })));
+    devices
+      .command('revoke <tenant> <device_id>')
+      .description('revoke a device and close its connection')
+      .action((tenant: string, device: string) => show(call('DELETE', of(tenant, 'devices', device))));
+    devices
+      .command('pushes <tenant> <device_id>')
+      .description('what was decided about pushing to it, and why')
+      .option('--limit <n>', 'default 100', digits)
+      .option('--before <cursor>', 'only below this cursor', digits)
+      .action((tenant: string, device: string, options: { limit?: number; before?: number }) =>
+        show(call('GET', query(of(tenant, 'devices', device, 'pushes'), { ...options }))),
+      );
+  }
+
+  function agentCommands() {
+    const agents = iris.command('agents').description('who answers in a tenant’s channels');
+    agents
+      .command('list <tenant>')
+      .description('agents, and whether their links are there')
+      .action((tenant: string) => show(call('GET', of(tenant, 'agents'))));
+    agents
+      .command('create <tenant> <name>')
+      .description('an agent with its token, which is shown this once')
+      .option('--default', 'it answers where no other is named')
+      .action((tenant: string, name: string, options: { default?: boolean }) =>
+        show(call('POST', of(tenant, 'agents'), { name, ...(options.default ? { is_default: true } : {}) })),
+      );
+    agents
+      .command('rename <tenant> <agent_id> <name>')
+      .description('what to call it')
+      .action((tenant: string, agent: string, name: string) => show(call('PATCH', of(tenant, 'agents', agent), { name })));
+    agents
+      .command('default <tenant> <agent_id>')
+      .description('it answers where no other is named')
+      .action((tenant: string, agent: string) => show(call('PATCH', of(tenant, 'agents', agent), { is_default: true })));
+  }
+
+  function insightCommands() {
+    iris
+      .command('usage <tenant>')
+      .description('messages, turns and files of each day')
+      .option('--from <day>', 'YYYY-MM-DD; default 30 days back')
+      .option('--to <day>', 'YYYY-MM-DD; default today')
+      .action((tenant: string, options: { from?: string; to?: string }) => show(call('GET', query(of(tenant, 'usage'), { ...options }))));
+    iris
+      .command('audit [tenant]')
+      .description('who did what, newest first; without a tenant, what was about none')
+      .option('--limit <n>', 'default 100', digits)
+      .action((tenant: string | undefined, options: { limit?: number }) =>
+        show(call('GET', query(tenant === undefined ? '/v1/audit' : of(tenant, 'audit'), { ...options }))),
+      );
+    iris
+      .command('trace <message_id>')
+      .description('what happened to one message, from acceptance to each device')
+      .option('--tenant <tenant>', 'whose it is; otherwise each tenant is asked')
+      .action(async (message: string, options: { tenant?: string }) => {
+        const path = (tenant: string) => of(tenant, 'messages', message, 'trace');
+        if (options.tenant !== undefined) return show(call('GET', path(options.tenant)));
+        for (const { tenant_id } of (await everyTenant(call)).tenants) {
+          const found = await call('GET', path(tenant_id)).catch((error: Error) => {
+            if (!error.message.startsWith('not_found')) throw error;
+          });
+          if (found !== undefined) return show(Promise.resolve(found));
+        }
+        throw new InvalidArgumentError('message unknown');
+      });
+  }
+
+  function pairCommand() {
+    iris
+      .command('pair <tenant>')
+      .description('a one-time code for a new device, as a QR code and a link')
+      .option('--label <label>', 'what the device’s token is for')
+      .option('--valid-ms <ms>', 'default ten minutes', digits)
+      .option('--json', 'only the JSON')
+      .action(async (tenant: string, options: { label?: string; validMs?: number; json?: boolean }) => {
+        const { label, validMs: valid_ms } = options;
+        const pairing = (await call('POST', of(tenant, 'pairings'), { label, valid_ms })) as { code: string; link: string };
+        if (options.json) return show(Promise.resolve(pairing));
+        io.print(`${renderUnicodeCompact(pairing.link)}\n\n${pairing.link}\n\nor type the code: ${pairing.code}\n`);
+      });
+  }
+
+  function loginCommand() {
+    iris
+      .command('login')
+      .description('sign in at an OpenID Connect issuer, in a browser')
+      .addOption(new Option('--issuer <url>', 'the issuer').env('IRIS_OIDC_ISSUER').makeOptionMandatory())
+      .addOption(new Option('--client-id <id>', 'our name there').env('IRIS_OIDC_CLIENT_ID').default('iris'))
+      .option('--scope <scope>', 'what to ask for', 'openid profile')
+      .action(async ({ issuer, clientId: client_id, scope }: { issuer: string; clientId: string; scope: string }) => {
+        const open = (url: string) => io.print(`open in a browser:\n${url}\n`);
+        const signed = await signIn({ issuer, client_id, scope, open, clock: systemClock, random: systemRandom });
+        rememberLogin(signed);
+        io.print(`signed in until ${new Date(signed.expires_at).toISOString()}\n`);
+      });
+  }
 }
 
-async function everyTenant(call: Call): Promise<unknown> {
+async function everyTenant(call: Call): Promise<{ tenants: { tenant_id: string }[] }> {
   const tenants: { tenant_id: string }[] = [];
   for (;;) {
     const after = tenants.at(-1)?.tenant_id;
@@ -88,18 +247,4 @@ function quota(word: string): [string, number] {
   const [name = '', value = ''] = word.split('=', 2);
   if (!/^\d+$/.test(value)) throw new InvalidArgumentError(`${word}: expected name=number`);
   return [name, Number(value)];
-}
-
-/** The options, else what a running `npm start` of this folder has written. */
-function connect(options: { url?: string; token?: string }): Call {
-  let dev: { control_url?: string; admin_token?: string } = {};
-  if (options.url === undefined || options.token === undefined) {
-    try {
-      dev = JSON.parse(readFileSync(devFile, 'utf8')) as typeof dev;
-    } catch {}
-  }
-  const url = options.url ?? dev.control_url;
-  const token = options.token ?? dev.admin_token;
-  if (url === undefined || token === undefined) throw new InvalidArgumentError(`--url and --token are needed: there is no ${devFile} here`);
-  return apiClient(url, token);
 }

@@ -1,16 +1,18 @@
-import { type AgentId, cleanText, firstCodePoints, limits, makeToken, type TenantId, type TokenId, unsupported } from '@iris/protocol';
+import { type AgentId, makeToken, type TenantId, type TokenId } from '@iris/protocol';
 import { randomId } from '@iris/runtime';
 import { type TenantRow, tokenHash } from '@iris/store';
 import type { Api, Routing } from '../control.js';
-import { NewTenant, PageQuery, SomeQuotas, Tenant, TenantCreated, TenantPage, TenantParams } from '../schemas.js';
+import { nameOf } from '../names.js';
+import { NewTenant, PageQuery, SomeQuotas, Tenant, TenantCreated, TenantPage, TenantParams, TenantState } from '../schemas.js';
+import { look, operators } from './admin-roles.js';
 
-/** `/v1/tenants`: make, look at, limit. */
+/** `/v1/tenants`: make, look at, limit, suspend. */
 export function tenantRoutes(api: Api, { store, clock, random, secret, announcer, quotas: defaults, tenant, audit }: Routing): void {
   const tags = ['tenants'];
 
   api.post(
     '/v1/tenants',
-    { schema: { tags, summary: 'Make a tenant', body: NewTenant, response: { 201: TenantCreated } } },
+    { config: operators.change, schema: { tags, summary: 'Make a tenant', body: NewTenant, response: { 201: TenantCreated } } },
     async (request, reply) => {
       const name = nameOf(request.body.name);
       const at = clock.now();
@@ -22,16 +24,26 @@ export function tenantRoutes(api: Api, { store, clock, random, secret, announcer
       const token = { tenant_id, device_id: null, created_at: at };
       await store.tokens.create({ ...token, token_id: tokenId(), kind: 'device', hash: tokenHash(device_token), agent_id: null });
       await store.tokens.create({ ...token, token_id: tokenId(), kind: 'agent', hash: tokenHash(agent_token), agent_id });
-      await audit(tenant_id, 'tenant.create', tenant_id);
+      await audit(request, tenant_id, 'tenant.create', tenant_id);
       return reply.code(201).send({ tenant_id, device_token, agent_token, agent_id });
     },
   );
 
   api.get(
     '/v1/tenants',
-    { schema: { tags, summary: 'Tenants, by id', querystring: PageQuery, response: { 200: TenantPage } } },
+    {
+      config: look,
+      schema: {
+        tags,
+        summary: 'Tenants, by id; of a tenant’s administrator, their own',
+        querystring: PageQuery,
+        response: { 200: TenantPage },
+      },
+    },
     async (request) => {
       const { after, limit } = request.query;
+      const { tenant_id } = request.actor;
+      if (tenant_id !== null) return { tenants: after === undefined || after < tenant_id ? [shown(await tenant(request, tenant_id))] : [] };
       const page = { limit: limit === undefined ? 100 : Number(limit), ...(after === undefined ? {} : { after: after as TenantId }) };
       return { tenants: (await store.tenants.list(page)).map(shown) };
     },
@@ -39,13 +51,37 @@ export function tenantRoutes(api: Api, { store, clock, random, secret, announcer
 
   api.get(
     '/v1/tenants/:tenant_id',
-    { schema: { tags, summary: 'One tenant', params: TenantParams, response: { 200: Tenant } } },
-    async (request) => shown(await tenant(request.params.tenant_id)),
+    { config: look, schema: { tags, summary: 'One tenant', params: TenantParams, response: { 200: Tenant } } },
+    async (request) => shown(await tenant(request, request.params.tenant_id)),
+  );
+
+  api.patch(
+    '/v1/tenants/:tenant_id',
+    {
+      config: operators.change,
+      schema: {
+        tags,
+        summary: 'Suspend a tenant, which closes everything it has open and opens nothing, or let it go on',
+        params: TenantParams,
+        body: TenantState,
+        response: { 200: Tenant },
+      },
+    },
+    async (request) => {
+      const { tenant_id } = await tenant(request, request.params.tenant_id);
+      const { state } = request.body;
+      const row = await store.tenants.setState(tenant_id, state);
+      await audit(request, tenant_id, `tenant.${state}`, tenant_id);
+      await announcer.announce({ kind: 'changed', tenant_id, what: 'tenant' });
+      if (state === 'suspended') await announcer.announce({ kind: 'revoked', tenant_id });
+      return shown(row ?? (await tenant(request, tenant_id)));
+    },
   );
 
   api.patch(
     '/v1/tenants/:tenant_id/quotas',
     {
+      config: operators.change,
       schema: {
         tags,
         summary: 'Change what a tenant may use; what is not named stays',
@@ -55,11 +91,11 @@ export function tenantRoutes(api: Api, { store, clock, random, secret, announcer
       },
     },
     async (request) => {
-      const { tenant_id } = await tenant(request.params.tenant_id);
+      const { tenant_id } = await tenant(request, request.params.tenant_id);
       const row = await store.tenants.setQuotas(tenant_id, request.body);
-      await audit(tenant_id, 'quotas.set', Object.keys(request.body).sort().join(','));
+      await audit(request, tenant_id, 'quotas.set', Object.keys(request.body).sort().join(','));
       await announcer.announce({ kind: 'changed', tenant_id, what: 'tenant' });
-      return shown(row ?? (await tenant(tenant_id)));
+      return shown(row ?? (await tenant(request, tenant_id)));
     },
   );
 
@@ -71,12 +107,4 @@ export function tenantRoutes(api: Api, { store, clock, random, secret, announcer
     created_at,
   });
   const tokenId = () => `tk_${randomId(random, 12)}` as TokenId;
-}
-
-/** @throws RequestError `unsupported` when nothing is left of it, or it is too long */
-function nameOf(given: string): string {
-  const name = cleanText(given).trim();
-  if (name === '') throw unsupported('name: empty');
-  if (firstCodePoints(name, limits.name_code_points) !== name) throw unsupported(`name: more than ${limits.name_code_points} characters`);
-  return name;
 }

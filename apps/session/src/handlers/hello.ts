@@ -91,18 +91,22 @@ export const refusedToken = (): RequestError => new RequestError('auth', 'not ac
 export async function admit(
   token: string,
   kind: TokenRow['kind'],
-  context: Pick<Context, 'directory'>,
+  context: Pick<Context, 'directory' | 'clock'>,
 ): Promise<{ tenant_id: TenantId; token: TokenRow; quotas: Quotas }> {
   const tenant_id = tenantOfToken(token);
   const hash = tokenHash(token);
   const row = tenant_id === undefined ? undefined : await context.directory.token(tenant_id, hash);
   // The look-up is by hash already; compared once more so that no time tells how much of it was right.
   const same = timingSafeEqual(Buffer.from(hash), Buffer.from((row?.hash ?? '').padEnd(hash.length, ' ').slice(0, hash.length)));
-  if (tenant_id === undefined || row === undefined || !same || row.kind !== kind || row.revoked_at !== null) throw refusedToken();
+  if (tenant_id === undefined || row === undefined || !same || row.kind !== kind || row.revoked_at !== null || isOver(row, context))
+    throw refusedToken();
   const tenant = await context.directory.tenant(tenant_id);
   if (tenant?.active !== true) throw refusedToken();
   return { tenant_id, token: row, quotas: tenant.quotas };
 }
+
+/** Rotated away: it opens nothing more, and what it has opened stays open. */
+const isOver = ({ expires_at }: TokenRow, { clock }: Pick<Context, 'clock'>) => expires_at !== null && expires_at <= clock.now();
 
 /** A device has at most one connection, so there is nothing to count while a tenant may have as many as devices. */
 async function checkConnections(request: DeviceRequest<'hello'>, tenant_id: TenantId, quotas: Quotas, { emitter }: Context): Promise<void> {

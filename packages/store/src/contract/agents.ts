@@ -33,6 +33,22 @@ export function agents(subject: Subject): void {
       expect(agent_id).not.toBe(second.agent_id);
     });
 
+    test('change: the name, or who is the default: one, before and after', async () => {
+      const { a, b } = subject();
+      const { tenant_id, agent_id } = await newTenant(subject());
+      const second = { tenant_id, agent_id: unique<AgentId>('ag'), name: 'Second', is_default: false, at: 1_001 };
+      await a.agents.create(second);
+      expect(await a.agents.change(tenant_id, second.agent_id, { is_default: true })).toMatchObject({ name: 'Second', is_default: true });
+      expect(await b.agents.change(tenant_id, agent_id, { name: 'First' })).toMatchObject({ name: 'First', is_default: false });
+      expect((await b.agents.list(tenant_id)).map((row) => [row.name, row.is_default])).toEqual([
+        ['First', false],
+        ['Second', true],
+      ]);
+      expect(await a.agents.change(tenant_id, second.agent_id, { is_default: true })).toMatchObject({ is_default: true });
+      const other = await newTenant(subject());
+      expect(await a.agents.change(other.tenant_id, second.agent_id, { name: 'x' })).toBeUndefined();
+    });
+
     test('attach: the next epoch each time, with the row before', async () => {
       const { a, b } = subject();
       const { tenant_id, agent_id } = await newTenant(subject());

@@ -21,13 +21,25 @@ export function devices(subject: Subject): void {
       const row = hello(tenant_id);
       const made = await a.devices.hello(row);
       const { at: _at, max: _max, ...kept } = row;
-      const first = { ...kept, watermark: 0, last_pushed_cursor: 0, created_at: 10, last_seen_at: 10, revoked_at: null };
+      const first = { ...kept, label: null, watermark: 0, last_pushed_cursor: 0, created_at: 10, last_seen_at: 10, revoked_at: null };
       expect(made).toEqual({ row: first, created: true });
       const again = await b.devices.hello({ ...row, name: 'New name', caps: { delta: true }, token_id: 'tk2' as TokenId, at: 20 });
       const second = { ...first, name: 'New name', caps: { delta: true }, token_id: 'tk2', last_seen_at: 20 };
       expect(again).toEqual({ row: second, created: false });
       expect(await a.devices.get(tenant_id, row.device_id)).toEqual(second);
       expect(await a.devices.list(tenant_id)).toEqual([second]);
+    });
+
+    test('setLabel: stays through a hello; null gives it up; unknown is undefined', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const hello = { tenant_id, device_id: 'phone' as DeviceId, name: 'Own', caps: {}, token_id: 'tk' as TokenId, at: 10, max: 5 };
+      await a.devices.hello(hello);
+      expect(await b.devices.setLabel(tenant_id, hello.device_id, 'Kitchen')).toMatchObject({ name: 'Own', label: 'Kitchen' });
+      await a.devices.hello({ ...hello, name: 'Other', at: 11 });
+      expect(await b.devices.get(tenant_id, hello.device_id)).toMatchObject({ name: 'Other', label: 'Kitchen' });
+      expect(await a.devices.setLabel(tenant_id, hello.device_id, null)).toMatchObject({ label: null });
+      expect(await a.devices.setLabel(tenant_id, 'none' as DeviceId, 'x')).toBeUndefined();
     });
 
     test('hello: keys such as __proto__ in caps are data', async () => {

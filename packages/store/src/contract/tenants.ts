@@ -95,6 +95,36 @@ export function tenants(subject: Subject): void {
       expect(await a.audit.list(gone.tenant_id, 10)).toHaveLength(1);
     });
 
+    test('setState: suspended and back; unknown is undefined', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      expect(await a.tenants.setState(tenant_id, 'suspended')).toMatchObject({ tenant_id, state: 'suspended' });
+      expect((await b.tenants.get(tenant_id))?.state).toBe('suspended');
+      expect(await b.tenants.setState(tenant_id, 'active')).toMatchObject({ state: 'active' });
+      expect(await a.tenants.setState(unique<TenantId>('tn'), 'active')).toBeUndefined();
+    });
+
+    test('usage: messages, turns and files of each day, of this tenant', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const other = await newTenant(subject());
+      const at = (day: string) => Date.parse(`${day}T23:59:59.999Z`);
+      const rows = [
+        message(tenant_id, { ts: at('2026-03-01') }),
+        message(tenant_id, { ts: at('2026-03-02') }),
+        message(tenant_id, { ts: at('2026-03-02'), role: 'assistant' }),
+        message(tenant_id, { ts: at('2026-03-03') }),
+        message(other.tenant_id, { ts: at('2026-03-02') }),
+      ];
+      await a.messages.insert(rows.map((row) => ({ message: row })));
+      const none = { turns: 0, media_files: 0, media_bytes: 0 };
+      expect(await b.usage.days(tenant_id, '2026-03-01', '2026-03-02')).toEqual([
+        { day: '2026-03-01', user_messages: 1, agent_messages: 0, ...none },
+        { day: '2026-03-02', user_messages: 1, agent_messages: 1, ...none },
+      ]);
+      expect(await b.usage.days(tenant_id, '2026-04-01', '2026-04-02')).toEqual([]);
+    });
+
     test('audit: newest first, at most limit, each tenant its own', async () => {
       const { a, b } = subject();
       const { tenant_id } = await newTenant(subject());

@@ -1,9 +1,9 @@
 import type { DeviceId, TenantId, TokenId } from '@iris/protocol';
 import { describe, expect, test } from '@jest/globals';
-import type { TokenRow } from '../rows.js';
+import type { NewToken } from '../store.js';
 import { newTenant, type Subject, unique } from './clients.js';
 
-const token = (tenant_id: TenantId, created_at: number): Omit<TokenRow, 'revoked_at'> => ({
+const token = (tenant_id: TenantId, created_at: number): NewToken => ({
   tenant_id,
   token_id: unique<TokenId>('tk'),
   kind: 'device',
@@ -21,7 +21,7 @@ export function tokens(subject: Subject): void {
       const other = await newTenant(subject());
       const row = token(tenant_id, 5);
       await a.tokens.create(row);
-      expect(await b.tokens.find(tenant_id, row.hash)).toEqual({ ...row, revoked_at: null });
+      expect(await b.tokens.find(tenant_id, row.hash)).toEqual({ ...row, role: null, label: '', expires_at: null, revoked_at: null });
       expect(await b.tokens.find(other.tenant_id, row.hash)).toBeUndefined();
       expect(await b.tokens.find(tenant_id, 'unknown')).toBeUndefined();
     });
@@ -35,6 +35,38 @@ export function tokens(subject: Subject): void {
       await expect(a.tokens.create({ ...row, token_id: unique<TokenId>('tk') })).rejects.toThrow();
       await expect(a.tokens.create(token(unique<TenantId>('tn'), 5))).rejects.toThrow();
       expect(await a.tokens.list(tenant_id)).toHaveLength(1);
+    });
+
+    test('create: an administrator’s has a role, a label and an end; expire: the earlier end stands', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const row = { ...token(tenant_id, 5), kind: 'admin', device_id: null, role: 'read-only', label: 'for ä', expires_at: 90 } as const;
+      await a.tokens.create(row);
+      expect(await b.tokens.find(tenant_id, row.hash)).toEqual({ ...row, revoked_at: null });
+      expect(await b.tokens.expire(tenant_id, row.token_id, 100)).toBe(true);
+      expect((await a.tokens.find(tenant_id, row.hash))?.expires_at).toBe(90);
+      expect(await b.tokens.expire(tenant_id, row.token_id, 80)).toBe(true);
+      expect((await a.tokens.list(tenant_id)).map(({ expires_at }) => expires_at)).toEqual([80]);
+      expect(await a.tokens.expire(tenant_id, unique<TokenId>('tk'), 80)).toBe(false);
+      const other = await newTenant(subject());
+      expect(await a.tokens.expire(other.tenant_id, row.token_id, 1)).toBe(false);
+    });
+
+    test('pairings: a code is used once, by one of many, before its end', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const code = { tenant_id, code_hash: unique('code'), label: 'my phone', created_at: 10, expires_at: 20 };
+      await a.pairings.create(code);
+      await expect(a.pairings.create(code)).rejects.toThrow();
+      await expect(a.pairings.create({ ...code, tenant_id: unique<TenantId>('tn'), code_hash: unique('code') })).rejects.toThrow();
+      const both = await Promise.all([a, b].map((store, n) => store.pairings.use(code.code_hash, `device${n}` as DeviceId, 19)));
+      expect(both.filter((row) => row !== undefined)).toHaveLength(1);
+      expect(both.find((row) => row !== undefined)).toEqual({ ...code, used_by: expect.stringMatching(/^device[01]$/) });
+      expect(await a.pairings.use(code.code_hash, 'device0' as DeviceId, 19)).toBeUndefined();
+      const late = { ...code, code_hash: unique('code') };
+      await a.pairings.create(late);
+      expect(await b.pairings.use(late.code_hash, 'x' as DeviceId, 20)).toBeUndefined();
+      expect(await b.pairings.use('never', 'x' as DeviceId, 1)).toBeUndefined();
     });
 
     test('revoke: found still, with the first time; a retry is true again, an unknown one false', async () => {

@@ -22,6 +22,14 @@ export function memoryAgents(state: MemoryState): Agents {
     get: async (tenant_id, agent_id) => copy(find(tenant_id, agent_id)?.row),
     list: async (tenant_id) =>
       [...(state.tenants.get(tenant_id)?.agents.values() ?? [])].map(({ row }) => copy(row)).sort((a, b) => a.created_at - b.created_at),
+    async change(tenant_id, agent_id, { name, is_default }) {
+      const agent = find(tenant_id, agent_id);
+      if (!agent) return undefined;
+      if (is_default)
+        for (const other of state.tenants.get(tenant_id)!.agents.values()) other.row = { ...other.row, is_default: other === agent };
+      if (name !== undefined) agent.row = { ...agent.row, name };
+      return copy(agent.row);
+    },
     async attach(tenant_id, { agent_id, install_id, boot_id, edge_id, connection_id, caps, at }) {
       const agent = find(tenant_id, agent_id);
       if (!agent) return undefined;

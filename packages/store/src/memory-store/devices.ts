@@ -12,7 +12,7 @@ export function memoryDevices(state: MemoryState): Devices {
       if (old && old.revoked_at !== null) return 'revoked';
       if (!old && [...tenant.devices.values()].filter((device) => device.revoked_at === null).length >= max) return 'over_quota';
       const row: DeviceRow = {
-        ...(old ?? { tenant_id, device_id, watermark: 0, last_pushed_cursor: 0, created_at: at, revoked_at: null }),
+        ...(old ?? { tenant_id, device_id, watermark: 0, last_pushed_cursor: 0, created_at: at, revoked_at: null, label: null }),
         name,
         caps: copy(caps),
         token_id,
@@ -35,6 +35,14 @@ export function memoryDevices(state: MemoryState): Devices {
           last_seen_at: Math.max(device.last_seen_at, at),
         });
       }
+    },
+    async setLabel(tenant_id, device_id, label) {
+      const tenant = state.tenants.get(tenant_id);
+      const device = tenant?.devices.get(device_id);
+      if (!tenant || !device) return undefined;
+      const row = { ...device, label };
+      tenant.devices.set(device_id, row);
+      return copy(row);
     },
     async revoke(tenant_id, device_id, at) {
       const tenant = state.tenants.get(tenant_id);

@@ -7,6 +7,7 @@ import { memoryChannels } from './channels.js';
 import { memoryDevices } from './devices.js';
 import { memoryMediaRows } from './media-rows.js';
 import { memoryMessages } from './messages.js';
+import { memoryPairings } from './pairings.js';
 import { memoryPickers } from './pickers.js';
 import { memoryPushActions, memoryPushFrames, memoryPushLedger, memoryPushRules, memoryPushTargets } from './push.js';
 import { memoryReads } from './reads.js';
@@ -15,6 +16,7 @@ import { memoryState } from './state.js';
 import { memoryTenants } from './tenants.js';
 import { memoryTokens } from './tokens.js';
 import { memoryTurns } from './turns.js';
+import { memoryUsage } from './usage.js';
 
 /** The store in this process's memory, for tests: each call is one synchronous step, and nothing outlives it. */
 export function memoryStore(clock: Clock = systemClock): Store {
@@ -23,6 +25,7 @@ export function memoryStore(clock: Clock = systemClock): Store {
   return {
     tenants: memoryTenants(state),
     tokens: memoryTokens(state),
+    pairings: memoryPairings(state),
     devices: memoryDevices(state),
     channels: memoryChannels(state),
     messages: memoryMessages(state),
@@ -39,6 +42,7 @@ export function memoryStore(clock: Clock = systemClock): Store {
     pushLedger: memoryPushLedger(state),
     pushActions: memoryPushActions(state),
     audit: memoryAudit(state),
+    usage: memoryUsage(state),
     ready: async () => open,
     async close() {
       open = false;

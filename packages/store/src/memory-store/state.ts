@@ -9,6 +9,7 @@ import type {
   DeviceRow,
   MediaRow,
   MessageRow,
+  PairingRow,
   PickerRow,
   ReadStateRow,
   TenantRow,
@@ -47,6 +48,7 @@ export interface TenantState {
   /** Number of the newest channel or thread; never given again. */
   lastNumber: number;
   readonly tokens: Map<TokenId, TokenRow>;
+  readonly pairings: Map<string, PairingRow>;
   readonly devices: Map<DeviceId, DeviceRow>;
   /** By lane, oldest first. */
   readonly channels: Map<string, ChannelRow>;
@@ -87,6 +89,7 @@ export const newTenantState = (row: TenantRow): TenantState => ({
   row,
   lastNumber: 0,
   tokens: new Map(),
+  pairings: new Map(),
   devices: new Map(),
   channels: new Map(),
   channelKeys: new Map(),

@@ -38,6 +38,12 @@ export function memoryTenants(state: MemoryState): Tenants {
       tenant.row = { ...tenant.row, quotas: { ...tenant.row.quotas, ...quotas } };
       return copy(tenant.row);
     },
+    async setState(tenant_id, state_) {
+      const tenant = state.tenants.get(tenant_id);
+      if (!tenant) return undefined;
+      tenant.row = { ...tenant.row, state: state_ };
+      return copy(tenant.row);
+    },
     async reserveCursors(tenant_id, count) {
       const tenant = state.tenants.get(tenant_id);
       if (!tenant) return undefined;

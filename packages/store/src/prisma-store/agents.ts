@@ -46,6 +46,15 @@ export function prismaAgents({ prisma, sql }: Database): Agents {
       const found = await prisma.agent.findMany({ where: { tenant_id }, orderBy: [{ created_at: 'asc' }, { agent_id: 'asc' }] });
       return found.map(rowOf<AgentRow>);
     },
+    change: (tenant_id, agent_id, { name, is_default }) =>
+      sql.transaction(async (tx) => {
+        await tx.rows('SELECT 1 FROM tenant WHERE tenant_id = $1 FOR NO KEY UPDATE', [tenant_id]);
+        if ((await tx.rows(`SELECT 1 FROM agent WHERE ${one}`, [tenant_id, agent_id])).length === 0) return undefined;
+        if (is_default)
+          await tx.rows('UPDATE agent SET is_default = (agent_id = $2) WHERE tenant_id = $1 AND is_default', [tenant_id, agent_id]);
+        const set = `UPDATE agent SET name = coalesce($3, name), is_default = is_default OR $4 WHERE ${one} RETURNING ${all}`;
+        return maybeRowOf<AgentRow>((await tx.rows(set, [tenant_id, agent_id, name ?? null, is_default === true]))[0]);
+      }),
     attach: (tenant_id, { agent_id, install_id, boot_id, edge_id, connection_id, caps, at }) =>
       sql.transaction(async (tx) => {
         const key = [tenant_id, agent_id];

@@ -10,7 +10,9 @@ export function prismaAudit({ prisma }: Database): Audit {
       // What was done to no tenant in particular.
       await (tenant_id === null ? everywhere(write) : write());
     },
-    list: async (tenant_id, limit) =>
-      (await prisma.audit.findMany({ where: { tenant_id }, orderBy: { id: 'desc' }, take: limit })).map(rowOf<AuditRow>),
+    async list(tenant_id, limit) {
+      const list = () => prisma.audit.findMany({ where: { tenant_id }, orderBy: { id: 'desc' }, take: limit });
+      return (await (tenant_id === null ? everywhere(list) : list())).map(rowOf<AuditRow>);
+    },
   };
 }

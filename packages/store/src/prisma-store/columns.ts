@@ -6,7 +6,7 @@ const list = (names: string): { readonly list: string; of(alias: string): string
 
 export const columns = {
   tenant: list('tenant_id name state quotas cursor_reserved created_at'),
-  device: list('tenant_id device_id name caps token_id watermark last_pushed_cursor created_at last_seen_at revoked_at'),
+  device: list('tenant_id device_id name label caps token_id watermark last_pushed_cursor created_at last_seen_at revoked_at'),
   channel: list('tenant_id chat_id thread_id kind name is_default auto agent_id created_at'),
   message: list(
     'tenant_id message_id chat_id thread_id role text reasoning media reply_to model tokens runtime ts cursor idempotency_key client_ref device_id turn_id steer interrupted late own_id',

@@ -54,6 +54,10 @@ export function prismaDevices({ prisma, sql }: Database): Devices {
       const column = (name: keyof (typeof marks)[number]) => marks.map((mark) => mark[name]);
       await sql.rows(confirm, [column('tenant_id'), column('device_id'), column('cursor'), column('at')], 'device_confirm');
     },
+    async setLabel(tenant_id, device_id, label) {
+      const set = `UPDATE device SET label = $3 WHERE tenant_id = $1 AND device_id = $2 RETURNING ${columns.device.list}`;
+      return maybeRowOf<DeviceRow>((await sql.rows(set, [tenant_id, device_id, label]))[0]);
+    },
     async revoke(tenant_id, device_id, at) {
       const revoke = 'UPDATE device SET revoked_at = coalesce(revoked_at, $3) WHERE tenant_id = $1 AND device_id = $2 RETURNING 1';
       return (await sql.rows(revoke, [tenant_id, device_id, at])).length > 0;

@@ -9,6 +9,7 @@ import { type Database, prismaClient } from './database.js';
 import { prismaDevices } from './devices.js';
 import { prismaMediaRows } from './media-rows.js';
 import { prismaMessages } from './messages.js';
+import { prismaPairings } from './pairings.js';
 import { prismaPickers } from './pickers.js';
 import { prismaPushActions, prismaPushFrames, prismaPushRules, prismaPushTargets } from './push.js';
 import { prismaPushLedger } from './push-ledger.js';
@@ -17,6 +18,7 @@ import { prismaReceipts } from './receipts.js';
 import { prismaTenants } from './tenants.js';
 import { prismaTokens } from './tokens.js';
 import { prismaTurns } from './turns.js';
+import { prismaUsage } from './usage.js';
 
 export interface PrismaStoreOptions {
   /** `postgresql://user:password@host:port/database`; migrated already. */
@@ -47,6 +49,7 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
   return {
     tenants: prismaTenants(database),
     tokens: prismaTokens(database),
+    pairings: prismaPairings(database),
     devices: prismaDevices(database),
     channels: prismaChannels(database),
     messages: prismaMessages(database),
@@ -63,6 +66,7 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
     pushLedger: prismaPushLedger(database),
     pushActions: prismaPushActions(database),
     audit: prismaAudit(database),
+    usage: prismaUsage(database),
     async ready() {
       try {
         const [answer] = await sql.everywhere.rows<{ yes: boolean }>(writable);

@@ -31,6 +31,10 @@ export function prismaTenants({ prisma, sql }: Database): Tenants {
       const merge = `UPDATE tenant SET quotas = quotas || $2::jsonb WHERE tenant_id = $1 RETURNING ${columns.tenant.list}`;
       return maybeRowOf<TenantRow>((await sql.rows(merge, [tenant_id, json(quotas)]))[0]);
     },
+    async setState(tenant_id, state) {
+      const set = `UPDATE tenant SET state = $2 WHERE tenant_id = $1 RETURNING ${columns.tenant.list}`;
+      return maybeRowOf<TenantRow>((await sql.rows(set, [tenant_id, state]))[0]);
+    },
     reserveCursors: async (tenant_id, count) => (await sql.rows<{ from: number; to: number }>(reserve, [tenant_id, count]))[0],
     async remove(tenant_id) {
       const gone = await sql.transaction((tx) => tx.rows('DELETE FROM tenant WHERE tenant_id = $1 RETURNING 1', [tenant_id]), removal_ms);

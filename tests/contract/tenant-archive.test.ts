@@ -1,0 +1,222 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { memoryHub } from '@iris/bus';
+import { buildApi, defaultControlConfig } from '@iris/control';
+import { filesystemMedia, type MediaStore } from '@iris/media';
+import { memoryOutbox } from '@iris/outbox';
+import type { ChatId, DeviceId, MediaId, TenantId, TokenId, TurnId } from '@iris/protocol';
+import { silentLog, systemClock, systemRandom } from '@iris/runtime';
+import { migrate, postgresArchive, prismaStore, type Store } from '@iris/store';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { databaseForTests } from './postgres-servers.js';
+import { userMessage } from './rows.js';
+
+const admin_token = 'admin-token-of-the-test';
+const lane = { chat_id: 'android:default' as ChatId, thread_id: null };
+
+/** A stack of its own: database, files, and the admin API on them. */
+async function stack() {
+  const database = await databaseForTests();
+  await migrate(database.url);
+  const folder = mkdtempSync(join(tmpdir(), 'iris-archive-'));
+  const store = prismaStore({ url: database.url });
+  const archive = postgresArchive({ url: database.url });
+  const media = filesystemMedia({ folder });
+  const outbox = memoryOutbox({ clock: systemClock }).connect();
+  const deps = {
+    store,
+    archive,
+    media,
+    outbox,
+    bus: memoryHub({ clock: systemClock }).connect(),
+    clock: systemClock,
+    random: systemRandom,
+  };
+  const api = await buildApi({ ...deps, log: silentLog }, { ...defaultControlConfig, admin_token });
+  const url = await api.listen({ port: 0, host: '127.0.0.1' });
+  const call = (method: string, path: string, body?: BodyInit, type = 'application/json') =>
+    fetch(`${url}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${admin_token}`, 'content-type': type },
+      ...(body === undefined ? {} : { body }),
+    });
+  return {
+    store,
+    archive,
+    media,
+    call,
+    async close() {
+      await api.close();
+      await Promise.all([store.close(), archive.close()]);
+      await database.end();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function put(media: MediaStore, tenant_id: TenantId, media_id: MediaId, bytes: Uint8Array) {
+  const writer = await media.open(tenant_id, media_id);
+  await writer.append(bytes);
+  return writer.finish();
+}
+async function bytesOf(media: MediaStore, tenant_id: TenantId, media_id: MediaId) {
+  const chunks = [];
+  for await (const chunk of (await media.read(tenant_id, media_id))!.bytes) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+/** What a tenant holds, without what is of its installation. */
+async function contents(store: Store, tenant_id: TenantId) {
+  const channels = await store.channels.list(tenant_id);
+  const pages = await Promise.all(channels.map((at) => store.messages.page(tenant_id, at, { limit: 200 })));
+  const plain = (rows: readonly { tenant_id: unknown }[]) => rows.map(({ tenant_id: _, ...row }) => row);
+  return {
+    channels: plain(channels),
+    messages: pages.map((page) => (typeof page === 'string' ? page : plain(page.rows))),
+    reads: plain(await store.reads.list(tenant_id)),
+    devices: plain(await store.devices.list(tenant_id)),
+  };
+}
+
+describe('a tenant as an archive', () => {
+  let [first, second]: Awaited<ReturnType<typeof stack>>[] = [];
+  let here: Awaited<ReturnType<typeof stack>>;
+  let there: Awaited<ReturnType<typeof stack>>;
+  const tenant_id = 'moved' as TenantId;
+  const other = 'stays' as TenantId;
+  const file = Buffer.from('bytes of a file '.repeat(10_000));
+  let exported: Buffer;
+
+  beforeAll(async () => {
+    [first, second] = await Promise.all([stack(), stack()]);
+    [here, there] = [first!, second!];
+    const { store, media } = here;
+    for (const tenant of [tenant_id, other]) {
+      await store.tenants.create({ tenant_id: tenant, name: `Of ${tenant} ä`, agent_id: 'ag' as never, at: 1 });
+      await store.tokens.create({
+        tenant_id: tenant,
+        token_id: 'tk' as TokenId,
+        kind: 'device',
+        hash: `h ${tenant}`,
+        device_id: null,
+        agent_id: null,
+        created_at: 1,
+      });
+    }
+    await store.tenants.setQuotas(tenant_id, { devices: 12 });
+    const made = await store.channels.create({ tenant_id, name: 'Second', auto: false, idempotency_key: 'k', max: 9, at: 2 });
+    const channel = (made as { row: { chat_id: ChatId } }).row;
+    await store.devices.hello({
+      tenant_id,
+      device_id: 'phone' as DeviceId,
+      name: 'Phone',
+      caps: {},
+      token_id: 'tk' as TokenId,
+      at: 1,
+      max: 9,
+    });
+    const row = {
+      tenant_id,
+      media_id: 'md_1' as MediaId,
+      media_ref: null,
+      device_id: null,
+      state: 'attached',
+      kind: 'file',
+      mime: 'text/plain',
+    } as const;
+    await store.media.insert({ ...row, size: file.length, filename: 'ä.txt', sha256: '0'.repeat(64), details: {}, created_at: 4 });
+    await put(media, tenant_id, 'md_1' as MediaId, file);
+    const texts = Array.from({ length: 1_200 }, (_, n) => `message ${n} says ${n % 7 === 0 ? 'geheimnisvoll' : 'hello'} 天气`);
+    const messages = texts.map((text, n) =>
+      userMessage(tenant_id, {
+        text,
+        cursor: n + 1,
+        ...(n % 3 === 0 ? { chat_id: channel.chat_id } : {}),
+        ...(n === 5 ? { media: [{ media_id: 'md_1' }] } : {}),
+      }),
+    );
+    await store.messages.insert(messages.map((message) => ({ message })));
+    await store.messages.insert([{ message: userMessage(other, { text: 'not to be moved' }) }]);
+    await store.messages.remove(tenant_id, lane, [messages[7]!.message_id], 9);
+    await store.reads.advance({ ...lane, tenant_id, device_id: 'phone' as DeviceId, message_id: messages[8]!.message_id, cursor: 9 });
+    const turn = {
+      turn_id: 'tn_1' as TurnId,
+      agent_id: null,
+      message_id: messages[8]!.message_id,
+      kind: 'chat',
+      device_id: null,
+      connection_id: null,
+    } as const;
+    await store.turns.queue(tenant_id, lane, { ...turn, created_at: 5 });
+  });
+  afterAll(() => Promise.all([first?.close(), second?.close()]));
+
+  test('export, import elsewhere: every message, channel and file is there and searchable; nothing of another tenant, and no token', async () => {
+    const answer = await here.call('GET', `/v1/tenants/${tenant_id}/export`);
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/gzip']);
+    exported = Buffer.from(await answer.arrayBuffer());
+    const imported = await there.call('POST', '/v1/tenants/import', new Uint8Array(exported), 'application/gzip');
+    const body = (await imported.json()) as { tenant_id: TenantId; device_token: string; rows: Record<string, number>; files: number };
+    expect([imported.status, body.tenant_id, body.files]).toEqual([201, tenant_id, 1]);
+    expect(body.rows).toMatchObject({ message: 1_200, channel: 2, media: 1, read_state: 1, device: 1, turn: 1 });
+    expect(await contents(there.store, tenant_id)).toEqual(await contents(here.store, tenant_id));
+    expect(await there.store.tenants.get(tenant_id)).toMatchObject({ name: 'Of moved ä', state: 'active', quotas: { devices: 12 } });
+    expect(await bytesOf(there.media, tenant_id, 'md_1' as MediaId)).toEqual(file);
+    for (const text of ['geheimnisvoll', '天气', 'message 777']) {
+      const [was, is] = await Promise.all([here, there].map(({ store }) => store.messages.search(tenant_id, { text, limit: 50 })));
+      expect(is!.rows.length).toBeGreaterThan(0);
+      expect(is).toEqual(was);
+    }
+    expect(await there.store.turns.get(tenant_id, 'tn_1' as TurnId)).toMatchObject({ state: 'ended', outcome: 'interrupted' });
+    expect((await there.store.tokens.list(tenant_id)).map(({ hash }) => hash)).not.toContain('h moved');
+    expect(await there.store.tenants.get(other)).toBeUndefined();
+    // Numbers go on from where they were: nothing is given twice.
+    const next = await there.store.channels.create({ tenant_id, name: 'Third', auto: false, idempotency_key: 'k3', max: 9, at: 2 });
+    expect(next).toMatchObject({ row: { chat_id: 'android:chan_2' } });
+    expect((await there.store.tenants.reserveCursors(tenant_id, 1))!.from).toBe((await here.store.tenants.get(tenant_id))!.cursor_reserved);
+  });
+
+  test('a second time it comes under another id, with other files and its own index', async () => {
+    const imported = await there.call('POST', '/v1/tenants/import', new Uint8Array(exported), 'application/gzip');
+    const { tenant_id: copy } = (await imported.json()) as { tenant_id: TenantId };
+    expect(copy).not.toBe(tenant_id);
+    expect(await contents(there.store, copy)).toEqual(await contents(here.store, tenant_id));
+    expect(await bytesOf(there.media, copy, 'md_1' as MediaId)).toEqual(file);
+    expect((await there.store.messages.search(copy, { text: 'geheimnisvoll', limit: 50 })).rows).toHaveLength(50);
+  });
+
+  test.each([
+    ['no gzip', () => Buffer.from('hello')],
+    ['half of one', () => exported.subarray(0, exported.length >> 1)],
+    ['one with a flipped byte', () => Buffer.from(exported.map((byte, at) => (at === exported.length >> 1 ? byte ^ 0xff : byte)))],
+    ['nothing', () => Buffer.alloc(0)],
+  ])('what is %s is refused, and nothing of it stays', async (_, make) => {
+    const before = await there.store.tenants.list({ limit: 100 });
+    const answer = await there.call('POST', '/v1/tenants/import', new Uint8Array(make()), 'application/gzip');
+    expect([answer.status, ((await answer.json()) as { error: { code: string } }).error.code]).toEqual([400, 'unsupported']);
+    expect(await there.store.tenants.list({ limit: 100 })).toEqual(before);
+  });
+
+  test('deletion says what each store confirmed, and leaves nothing but the audit; others stay as they were', async () => {
+    const before = await contents(here.store, other);
+    const counted = Object.fromEntries(await here.archive.count(tenant_id));
+    const answer = await here.call('DELETE', `/v1/tenants/${tenant_id}`);
+    const receipt = (await answer.json()) as { stores: Record<string, unknown> };
+    expect(receipt).toMatchObject({
+      tenant_id,
+      stores: {
+        sockets: { told: true },
+        outbox: { removed: true },
+        media: { removed: true, files: 1 },
+        rows: { removed: counted, left: {} },
+      },
+    });
+    expect(counted).toMatchObject({ tenant: 1, message: 1_200, channel: 2 });
+    expect(await here.archive.count(tenant_id)).toEqual(new Map());
+    expect(await here.media.stat(tenant_id, 'md_1' as MediaId)).toBeUndefined();
+    expect((await here.call('GET', `/v1/tenants/${tenant_id}`)).status).toBe(404);
+    expect((await here.store.audit.list(null, 1))[0]).toMatchObject({ action: 'tenant.deleted', subject: JSON.stringify(receipt) });
+    expect((await here.store.audit.list(tenant_id, 1))[0]).toMatchObject({ action: 'tenant.delete' });
+    expect(await contents(here.store, other)).toEqual(before);
+  });
+});
