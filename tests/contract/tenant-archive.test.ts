@@ -5,7 +5,7 @@ import { memoryHub } from '@iris/bus';
 import { buildApi, defaultControlConfig } from '@iris/control';
 import { filesystemMedia, type MediaStore } from '@iris/media';
 import { memoryOutbox } from '@iris/outbox';
-import type { ChatId, DeviceId, MediaId, TenantId, TokenId, TurnId } from '@iris/protocol';
+import type { ChatId, DeviceId, MediaId, ObjectId, TenantId, TokenId, TurnId } from '@iris/protocol';
 import { silentLog, systemClock, systemRandom } from '@iris/runtime';
 import { migrate, postgresArchive, prismaStore, type Store } from '@iris/store';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -55,14 +55,14 @@ async function stack() {
   };
 }
 
-async function put(media: MediaStore, tenant_id: TenantId, media_id: MediaId, bytes: Uint8Array) {
-  const writer = await media.open(tenant_id, media_id);
+async function put(media: MediaStore, tenant_id: TenantId, object_id: ObjectId, bytes: Uint8Array) {
+  const writer = await media.open(tenant_id, object_id);
   await writer.append(bytes);
   return writer.finish();
 }
-async function bytesOf(media: MediaStore, tenant_id: TenantId, media_id: MediaId) {
+async function bytesOf(media: MediaStore, tenant_id: TenantId, object_id: ObjectId) {
   const chunks = [];
-  for await (const chunk of (await media.read(tenant_id, media_id))!.bytes) chunks.push(chunk);
+  for await (const chunk of (await media.read(tenant_id, object_id))!.bytes) chunks.push(chunk);
   return Buffer.concat(chunks);
 }
 /** What a tenant holds, without what is of its installation. */
@@ -124,8 +124,11 @@ describe('a tenant as an archive', () => {
       kind: 'file',
       mime: 'text/plain',
     } as const;
-    await store.media.insert({ ...row, size: file.length, filename: 'ä.txt', sha256: '0'.repeat(64), details: {}, created_at: 4 });
-    await put(media, tenant_id, 'md_1' as MediaId, file);
+    const sha256 = '0'.repeat(64);
+    const content = { object_id: 'ob_1' as ObjectId, size: file.length, sha256 };
+    const kept = { ...content, uploaded_sha256: sha256, processed: true };
+    await store.media.insert({ ...row, ...kept, filename: 'ä.txt', details: {}, created_at: 4 }, content);
+    await put(media, tenant_id, 'ob_1' as ObjectId, file);
     const texts = Array.from({ length: 1_200 }, (_, n) => `message ${n} says ${n % 7 === 0 ? 'geheimnisvoll' : 'hello'} 天气`);
     const messages = texts.map((text, n) =>
       userMessage(tenant_id, {
@@ -161,7 +164,7 @@ describe('a tenant as an archive', () => {
     expect(body.rows).toMatchObject({ message: 1_200, channel: 2, media: 1, read_state: 1, device: 1, turn: 1 });
     expect(await contents(there.store, tenant_id)).toEqual(await contents(here.store, tenant_id));
     expect(await there.store.tenants.get(tenant_id)).toMatchObject({ name: 'Of moved ä', state: 'active', quotas: { devices: 12 } });
-    expect(await bytesOf(there.media, tenant_id, 'md_1' as MediaId)).toEqual(file);
+    expect(await bytesOf(there.media, tenant_id, 'ob_1' as ObjectId)).toEqual(file);
     for (const text of ['geheimnisvoll', '天气', 'message 777']) {
       const [was, is] = await Promise.all([here, there].map(({ store }) => store.messages.search(tenant_id, { text, limit: 50 })));
       expect(is!.rows.length).toBeGreaterThan(0);
@@ -181,7 +184,7 @@ describe('a tenant as an archive', () => {
     const { tenant_id: copy } = (await imported.json()) as { tenant_id: TenantId };
     expect(copy).not.toBe(tenant_id);
     expect(await contents(there.store, copy)).toEqual(await contents(here.store, tenant_id));
-    expect(await bytesOf(there.media, copy, 'md_1' as MediaId)).toEqual(file);
+    expect(await bytesOf(there.media, copy, 'ob_1' as ObjectId)).toEqual(file);
     expect((await there.store.messages.search(copy, { text: 'geheimnisvoll', limit: 50 })).rows).toHaveLength(50);
   });
 
@@ -213,7 +216,7 @@ describe('a tenant as an archive', () => {
     });
     expect(counted).toMatchObject({ tenant: 1, message: 1_200, channel: 2 });
     expect(await here.archive.count(tenant_id)).toEqual(new Map());
-    expect(await here.media.stat(tenant_id, 'md_1' as MediaId)).toBeUndefined();
+    expect(await here.media.stat(tenant_id, 'ob_1' as ObjectId)).toBeUndefined();
     expect((await here.call('GET', `/v1/tenants/${tenant_id}`)).status).toBe(404);
     expect((await here.store.audit.list(null, 1))[0]).toMatchObject({ action: 'tenant.deleted', subject: JSON.stringify(receipt) });
     expect((await here.store.audit.list(tenant_id, 1))[0]).toMatchObject({ action: 'tenant.delete' });

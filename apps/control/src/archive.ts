@@ -33,7 +33,8 @@ export function packTenant(parts: { archive: Archive; media: MediaStore | undefi
     const objects: ObjectId[] = [];
     let n = 0;
     for await (const { table, rows } of archive.dump(tenant_id)) {
-      if (table === 'media_object') objects.push(...rows.filter(({ state }) => state === 'stored').map(({ object_id }) => object_id as ObjectId));
+      if (table === 'media_object')
+        objects.push(...rows.filter(({ state }) => state === 'stored').map(({ object_id }) => object_id as ObjectId));
       const name = `tables/${table}/${String(++n).padStart(6, '0')}.ndjson`;
       await entry(pack, name, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
     }

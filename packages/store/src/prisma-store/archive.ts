@@ -38,7 +38,10 @@ const columnsOf = `
 SELECT attname::text AS name FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`;
 
 /** What was true of a row only where it came from. */
-const mended: Readonly<Record<string, (row: ArchiveRow, now: number) => ArchiveRow>> = {
+const mended: Readonly<Record<string, (row: ArchiveRow, now: number) => ArchiveRow | undefined>> = {
+  // An upload that was under way has no bytes that could be moved.
+  media: (row) => (row.state === 'uploading' ? undefined : row),
+  media_object: (row) => (row.state === 'stored' ? row : undefined),
   turn: (row, now) => (row.state === 'ended' ? row : { ...row, state: 'ended', outcome: 'interrupted', ended_at: now }),
   agent: (row) => ({
     ...row,
@@ -99,7 +102,8 @@ export function postgresArchive(options: { url: string; clock?: Clock; log?: Log
       if (!(await dumped()).includes(table)) throw new Error(`${table}: no table of an archive`);
       const known = new Set((await sql.everywhere.rows<{ name: string }>(columnsOf, [quoted(table)])).map(({ name }) => name));
       const mend = mended[table] ?? ((row: ArchiveRow) => row);
-      const given = rows.map((row) => mend({ ...row, tenant_id }, clock.now()));
+      const given = rows.flatMap((row) => mend({ ...row, tenant_id }, clock.now()) ?? []);
+      if (given.length === 0) return 0;
       const columns = Object.keys(given[0]!).filter((name) => known.has(name));
       const list = columns.map(quoted).join(', ');
       // The tenant's own row stands: it takes over what the archive says of it.
