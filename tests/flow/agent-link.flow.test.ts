@@ -248,6 +248,30 @@ describe('resuming', () => {
       { unchecked: true },
     ));
 
+  test.each([0, 1])(
+    'O3 C75: session %i stands still while another goes on with the turn; what it hears when it thaws shows nothing older again',
+    (which) =>
+      onStage(async ({ world, tenant, agent, a, b }) => {
+        stayAttached({ world, tenant, agent });
+        await a.send('question');
+        const turn = await agent.turn();
+        turn.start();
+        turn.delta('one ');
+        await b.next('message.update');
+        world.sessions[which]!.node.clock.freeze();
+        for (let i = 0; i < 80; i++) {
+          turn.delta(`more ${i} `);
+          await world.advance(100);
+        }
+        world.sessions[which]!.node.clock.thaw();
+        await world.advance(2_000);
+        turn.stop();
+        turn.end();
+        expect((await b.next('message.stop')).payload.final_text).toMatch(/^one more 0 .* more 79 $/);
+        await b.next('agent.idle');
+      }),
+  );
+
   test('LNK27: the same final sent twice in a turn is one message', () =>
     onStage(async ({ world, agent, a, b }) => {
       await a.send('question');

@@ -131,6 +131,8 @@ export interface Caller {
   instance: SessionId | undefined;
   /** The only instance that may be asked: of an agent's link, whose state is in that instance's memory. */
   readonly pinned: SessionId | undefined;
+  /** The order of its last update: an agent's. */
+  updated_at?: number;
   /** Closed: what it asked is still asked, and `gone` is said after that. */
   leaving: boolean;
 }

@@ -87,8 +87,6 @@ export function forward(deps: ForwardDeps): Forward {
   const active = new Set<Caller>();
   const owners = new Map<TenantId, SessionId>();
   let size = 0;
-  /** Of all connections: so it rises for each. */
-  let updates = 0;
 
   const owner = (tenant_id: TenantId): SessionId | undefined => {
     const known = owners.get(tenant_id);
@@ -206,13 +204,14 @@ export function forward(deps: ForwardDeps): Forward {
     update(caller, type, body) {
       const session_id = caller.pinned ?? owner(caller.tenant_id);
       if (session_id === undefined) return;
+      caller.updated_at = Math.max(clock.now(), (caller.updated_at ?? 0) + 1);
       put(session_id, {
         kind: 'update',
         tenant_id: caller.tenant_id,
         edge_id,
         connection_id: caller.connection_id,
         after_n: caller.asked,
-        order: ++updates,
+        order: caller.updated_at,
         agent_id: caller.agent_id!,
         epoch: caller.epoch!,
         type,

@@ -65,7 +65,10 @@ export type ToSession =
       readonly edge_id: EdgeId;
       readonly connection_id: ConnectionId;
       readonly after_n: number;
-      /** Rises with each update of the connection: of those about one thing, an older one that comes late is not shown. */
+      /**
+       * When the edge took it (ms since 1970), and more than that of the update before it: of those about one thing, an older one that comes late is
+       * not shown, also when a session instance that stood still says it after another one said what is newer.
+       */
       readonly order: number;
       readonly agent_id: AgentId;
       readonly epoch: number;

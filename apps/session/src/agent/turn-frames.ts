@@ -185,10 +185,10 @@ export function nextText(
   room: Room,
   message_id: MessageId,
   { text, reasoning }: { text: string; reasoning: string },
-  now: number,
+  at: number,
 ): TextState {
   const before = room.texts.get(message_id);
-  return { text, reasoning, rev: Math.max(now, (before?.rev ?? 0) + 1) };
+  return { text, reasoning, rev: Math.max(at, (before?.rev ?? 0) + 1) };
 }
 
 const isBusyReason = (reason: string | undefined): reason is BusyReason =>

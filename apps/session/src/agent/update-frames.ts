@@ -27,19 +27,19 @@ export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, order: n
     case 'message.update': {
       // The edge puts both together from what the agent streams.
       const { reasoning: thought } = frame.payload as { reasoning?: unknown };
-      if (typeof thought === 'string') reasoning(link, frame, state, room, context, () => thought);
+      if (typeof thought === 'string') reasoning(link, frame, state, room, context, order, () => thought);
       if (frame.payload.text !== room.texts.get(idIn(link, frame, state) ?? ('' as never))?.text)
-        text(link, frame, state, room, context, () => frame.payload.text);
+        text(link, frame, state, room, context, order, () => frame.payload.text);
       return;
     }
     case 'message.delta':
-      return text(link, frame, state, room, context, (before) =>
+      return text(link, frame, state, room, context, order, (before) =>
         // What does not fit waits for the next whole text.
         frame.payload.offset === before.length ? before + frame.payload.text : undefined,
       );
     case 'reasoning.delta': {
       const { offset, text: more } = frame.payload;
-      return reasoning(link, frame, state, room, context, (before) =>
+      return reasoning(link, frame, state, room, context, order, (before) =>
         offset === 0 ? more : offset === before.length ? before + more : undefined,
       );
     }
@@ -48,7 +48,7 @@ export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, order: n
       return show(context, tenant_id, {
         frame: laneFrame('tool.progress', state, frame.payload),
         key: toolName(state.turn_id, frame.payload.index),
-        rev: context.clock.now(),
+        rev: order,
         about: toolName(state.turn_id, frame.payload.index),
       });
   }
@@ -80,6 +80,7 @@ function text(
   state: TurnState,
   room: Room,
   context: Context,
+  order: number,
   next: (before: string) => string | undefined,
 ): void {
   const message_id = idIn(link, frame, state);
@@ -87,7 +88,7 @@ function text(
   const before = room.texts.get(message_id);
   const text = next(before?.text ?? '');
   if (text === undefined) return;
-  const after = nextText(room, message_id, { text, reasoning: before?.reasoning ?? '' }, context.clock.now());
+  const after = nextText(room, message_id, { text, reasoning: before?.reasoning ?? '' }, order);
   room.texts.set(message_id, after);
   context.emitter.put(link.tenant_id, { [textKey(message_id)]: JSON.stringify(after) });
   show(context, link.tenant_id, updateOut(state, message_id, text, after.rev));
@@ -100,6 +101,7 @@ function reasoning(
   state: TurnState,
   room: Room,
   context: Context,
+  order: number,
   next: (before: string) => string | undefined,
 ): void {
   const message_id = idIn(link, frame, state);
@@ -107,7 +109,7 @@ function reasoning(
   const before = room.texts.get(message_id);
   const whole = next(before?.reasoning ?? '');
   if (whole === undefined || whole === before?.reasoning) return;
-  const after = nextText(room, message_id, { text: before?.text ?? '', reasoning: whole }, context.clock.now());
+  const after = nextText(room, message_id, { text: before?.text ?? '', reasoning: whole }, order);
   room.texts.set(message_id, after);
   context.emitter.put(link.tenant_id, { [textKey(message_id)]: JSON.stringify(after) });
   show(context, link.tenant_id, reasoningOut(state, message_id, whole, after.rev));
