@@ -34,6 +34,7 @@ export interface JoinOptions {
 /** One tenant, as a check sees it. */
 export interface Space {
   readonly device_token: string;
+  readonly agent_token: string | undefined;
   /** Where conversations of this run are held. */
   readonly lane: { readonly chat_id: string; readonly thread_id: string | null };
   /** How a device reaches an edge. */

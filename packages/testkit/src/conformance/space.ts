@@ -1,3 +1,4 @@
+import type { Payload } from '../frames.js';
 import { type TestAgent, testAgent } from '../test-agent.js';
 import { type TestDevice, testDevice } from '../test-device.js';
 import type { Dial } from '../wire.js';
@@ -23,6 +24,8 @@ export interface OpenSpace extends Space {
   /** …and the actor goes. */
   close(): void;
 }
+
+const messageIdOf = ({ message }: Payload) => (message as { message_id?: string } | undefined)?.message_id;
 
 let serial = 0;
 const unique = () => `${Date.now().toString(36)}${(++serial).toString(36)}${process.pid.toString(36)}`;
@@ -66,8 +69,22 @@ export function openSpace(target: Target, tenant: { device_token: string; agent_
     if (answer.type !== 'hello.ack') throw broken('LNK14', `the agent's hello was answered with ${JSON.stringify(answer)}`);
     return made;
   };
+  /** What a check has said to the agent is answered before the next one looks: busy and idle of it would be taken for the next one's own. */
+  const overWith = async (agent: TestAgent, those: readonly TestDevice[]): Promise<void> => {
+    const said = those
+      .flatMap(({ asked }) => asked)
+      .filter(({ type, payload, answers }) => type === 'message.send' && payload.steer !== true && answers[0]?.type === 'message')
+      .map(({ answers }) => answers[0]!.payload.message_id);
+    const over = () => {
+      const ended = [...agent.turns.values()].filter(({ state }) => state === 'ended').map(({ offer }) => messageIdOf(offer));
+      return agent.unacked.length === 0 && said.every((message_id) => ended.includes(message_id as string)) ? true : undefined;
+    };
+    // What was taken back or deleted has no turn: that is not waited for.
+    await patience.wait(over, { within_ms: 1_000, describe: () => '' }).catch(() => {});
+  };
   const self: OpenSpace = {
     device_token: tenant.device_token,
+    agent_token: tenant.agent_token,
     get lane() {
       return lane;
     },
@@ -125,6 +142,7 @@ export function openSpace(target: Target, tenant: { device_token: string; agent_
     async tidy() {
       const mine = await actor?.catch(() => undefined);
       mine?.tidy();
+      if (mine?.agent.connected && !away) await overWith(mine.agent, devices);
       for (const device of devices) device.close();
       for (const agent of agents) agent.cut();
       devices = [];

@@ -60,7 +60,7 @@ export const link: readonly Check[] = [
     rules: ['LNK1', 'LNK2'],
     needs: ['agent'],
     async run(ctx) {
-      const agent = ctx.agent({ dial: ctx.target.doors[0]!.agent!(undefined), token: ctx.target.agent_token! });
+      const agent = ctx.agent({ dial: ctx.target.doors[0]!.agent!(undefined), token: ctx.agent_token! });
       like('LNK1', await agent.connect(), { type: 'hello.ack' });
       return 'the token in hello opens the link too';
     },
