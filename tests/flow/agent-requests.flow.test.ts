@@ -41,6 +41,24 @@ describe('LNK39: an agent asks for the past', () => {
 });
 
 describe('LNK44: what an agent does to channels', () => {
+  test('LNK7 LNK44: an answer that went with the link comes on the next one, whenever that was; the channel is made once', () =>
+    onStage(async ({ world, tenant, agent, a }) => {
+      for (const [n, moment] of [0, 1, 2, 4, 6, 9, 12, 20].entries()) {
+        world.backbone.faults = { ...world.backbone.faults, socket_ms: [2, 2], bus_ms: [1, 1], store_ms: [1, 1] };
+        const id = `make ${n}`;
+        agent.say('channel.create', { name: `Made ${n}` }, { id });
+        await world.advance(moment);
+        agent.cut({ silent: n % 2 === 0 });
+        await world.advance(50);
+        await agent.connect(world.edges[n % 2]!.links.dial('/agent', { token: tenant.agent_token }));
+        await world.advance(500);
+        const answers = agent.received.all.filter((frame) => frame.id === id);
+        expect(answers).toMatchObject([{ type: 'channel.created', payload: { name: `Made ${n}` } }]);
+        expect(agent.unacked).toEqual([]);
+        expect(a.frames('channel.created').filter(({ payload }) => payload.name === `Made ${n}`)).toHaveLength(1);
+      }
+    }));
+
   test('channel.create is answered, told to every device, and done once', () =>
     onStage(async ({ world, tenant, agent, a, b }) => {
       const made = await agent.request('channel.create', { name: ' Cron\nreports ' });

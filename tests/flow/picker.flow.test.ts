@@ -1,3 +1,4 @@
+import type { PickerRow } from '@iris/store';
 import { type AnyFrame, lane, onStage, stayAttached } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 
@@ -189,6 +190,49 @@ describe('PIC11 C38: expiry', () => {
       expect(a.frames('picker.closed')).toHaveLength(1);
       expect(agent.received.all.filter(({ type }) => type.startsWith('picker.'))).toHaveLength(1);
     }));
+
+  test('what cannot be closed now, and however many there are of others, holds up none', () =>
+    onStage(
+      async ({ world, agent, a }) => {
+        const stuck = await world.tenant();
+        const expires_at = world.time.now() + 1_000;
+        const row = (tenant_id: typeof stuck.tenant_id, n: number): PickerRow => ({
+          tenant_id,
+          picker_id: `p_${n}` as PickerRow['picker_id'],
+          ...lane,
+          chat_id: lane.chat_id as PickerRow['chat_id'],
+          type: 'picker.choice',
+          payload: { picker_id: `p_${n}`, choices },
+          turn_id: null,
+          agent_id: null,
+          agent_picker_id: null,
+          state: 'open',
+          value: null,
+          answered_by: null,
+          expires_at,
+          created_at: 1,
+        });
+        for (let n = 0; n < 250; n++) await world.store.pickers.open(row(stuck.tenant_id, n));
+        const { pickers } = world.store;
+        const { get } = pickers;
+        Object.assign(pickers, {
+          get: (tenant_id: string, picker_id: never) =>
+            tenant_id === stuck.tenant_id ? Promise.reject(new Error('not now')) : get(tenant_id as never, picker_id),
+        });
+        await a.send('question');
+        const turn = await agent.turn();
+        turn.picker('choice', { choices, expires_at: expires_at + 1_000 });
+        const shown = await a.next('picker.choice');
+        await world.advance(8_000);
+        expect(a.frames('picker.closed')).toMatchObject([{ payload: { picker_id: idOf(shown), expired: true } }]);
+        Object.assign(pickers, { get });
+        await world.advance(8_000);
+        expect(await world.store.pickers.expired(world.time.now(), { limit: 9 })).toEqual([]);
+        turn.end();
+        await a.next('agent.idle');
+      },
+      { expected: ['*'] },
+    ));
 
   test('at its very moment: an answer at or after expires_at is too late, also before anybody has swept', () =>
     onStage(async ({ world, agent, a, b }) => {

@@ -273,8 +273,10 @@ export interface Turns {
   requestStop(tenant_id: TenantId, turn_id: TurnId): Promise<void>;
   /** Ends it, also a queued one; undefined when it had ended (someone else won) or never was. */
   end(tenant_id: TenantId, turn_id: TurnId, ended: { outcome: NonNullable<TurnRow['outcome']>; at: number }): Promise<TurnRow | undefined>;
-  /** Sent and running ones, of one tenant or of all. */
-  open(tenant_id?: TenantId): Promise<TurnRow[]>;
+  /** Sent and running ones. */
+  open(tenant_id: TenantId): Promise<TurnRow[]>;
+  /** Of all tenants, those that have sent or running ones. */
+  openTenants(): Promise<TenantId[]>;
   /** Lanes with queued turns, longest waiting first. */
   waitingLanes(tenant_id: TenantId): Promise<Lane[]>;
   /** How many are queued. */
@@ -341,8 +343,8 @@ export interface Pickers {
     picker_id: PickerId,
     closed: { state: 'answered' | 'closed'; value: PickerRow['value']; answered_by: string | null },
   ): Promise<'won' | 'lost' | undefined>;
-  /** Open ones whose `expires_at` has come, of any tenant. */
-  expired(now: number, limit: number): Promise<PickerRow[]>;
+  /** Open ones whose `expires_at` has come, of any tenant, the longest expired first; a further page begins after the last row of the one before. */
+  expired(now: number, page: { limit: number; after?: PickerRow }): Promise<PickerRow[]>;
 }
 
 export interface Reads {

@@ -31,7 +31,7 @@ export async function agentRequest(request: AgentRequest, context: Context): Pro
       tenant_id,
       ...(apart.has(frame.type) ? { place: 'fresh' as const } : {}),
       async run() {
-        effects = await handle(request, context);
+        effects = await withReply(request, await handle(request, context), context);
         return effects;
       },
     });
@@ -46,4 +46,20 @@ export async function agentRequest(request: AgentRequest, context: Context): Pro
   for (const lane of effects.advance ?? []) turns.advance(tenant_id, () => lane);
   if (frame.type === 'turn.end' && effects.advance !== undefined) turns.freed(tenant_id);
   return effects.reply === undefined ? done : { kind: 'frame', frame: effects.reply };
+}
+
+/**
+ * The answer to a numbered request is numbered itself: the request is not sent again once it is acked, so an answer that went with the link
+ * must come on the next one.
+ */
+async function withReply(
+  { tenant_id, agent_id, frame, key }: AgentRequest,
+  effects: AgentEffects,
+  { store }: Context,
+): Promise<AgentEffects> {
+  const { reply, ...rest } = effects;
+  if (reply === undefined || frame.seq === undefined) return effects;
+  if (frame.id === undefined) return rest;
+  const rows = await store.agentFrames.append(tenant_id, agent_id, [{ frame: { ...reply, id: frame.id }, key: `reply:${key}` }]);
+  return { ...rest, agent: [...(rest.agent ?? []), { agent_id, rows }] };
 }

@@ -32,7 +32,7 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
 
   /** Open turns of every tenant served here, also of those that nobody has asked for since their instance died. */
   const scan = async () => {
-    for (const { tenant_id } of await store.turns.open()) {
+    for (const tenant_id of await store.turns.openTenants()) {
       if (!owns(tenant_id) || rooms.peek(tenant_id) !== undefined) continue;
       await rooms.of(tenant_id);
       adopted.set(tenant_id, clock.now());
@@ -92,8 +92,23 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
       scanned = clock.now();
       await scan();
     }
-    for (const [tenant_id, room] of rooms.all()) if (room.turns.size > 0 && owns(tenant_id)) await lookAt(tenant_id);
-    for (const row of await store.pickers.expired(clock.now(), expiredMax)) if (owns(row.tenant_id)) await expire(row);
+    /** What cannot be done for one tenant now holds up no other: it is let be until the next time. */
+    const failed = new Set<TenantId>();
+    const apart = async (tenant_id: TenantId, run: () => Promise<void>): Promise<void> => {
+      if (failed.has(tenant_id) || !owns(tenant_id)) return;
+      await run().catch((error: unknown) => {
+        failed.add(tenant_id);
+        log.warn('session.sweep_failed', { tenant_id, error });
+      });
+    };
+    for (const [tenant_id, room] of rooms.all()) if (room.turns.size > 0) await apart(tenant_id, () => lookAt(tenant_id));
+    // Others' too are in it, which they close: behind a page of those may be some of ours.
+    for (let after: PickerRow | undefined; ; ) {
+      const rows = await store.pickers.expired(clock.now(), { limit: expiredMax, ...(after === undefined ? {} : { after }) });
+      for (const row of rows) await apart(row.tenant_id, () => expire(row));
+      if (rows.length < expiredMax) return;
+      after = rows.at(-1);
+    }
   };
   const timer = clock.every(config.sweep_ms, () => {
     const now = clock.now();

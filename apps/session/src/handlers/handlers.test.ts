@@ -208,9 +208,10 @@ describe('channels', () => {
     await link.hello();
     await phone.send('Deploy', { auto_thread: true });
     const at = { chat_id: 'android:default', thread_id: 't_1' };
-    expect(await link.say('channel.rename', { name: 'Deployment', only_if_current: 'Deploy' }, at)).toMatchObject({
-      type: 'channel.renamed',
-    });
+    await link.say('channel.rename', { name: 'Deployment', only_if_current: 'Deploy' }, { ...at, id: 'title' });
+    expect(link.received().filter(({ id }) => id === 'title')).toMatchObject([
+      { type: 'channel.renamed', payload: { name: 'Deployment' } },
+    ]);
     await phone.request('channel.rename', { name: 'Mine' }, at);
     expect(await link.say('channel.rename', { name: 'Again', only_if_current: 'Mine' }, at)).toMatchObject(refused('unsupported'));
     expect(await link.say('channel.rename', { name: 'Again' }, at)).toMatchObject(refused('unsupported'));

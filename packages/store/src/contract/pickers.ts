@@ -78,7 +78,7 @@ export function pickers(subject: Subject): void {
       expect((await a.pickers.get(tenant_id, multi!.picker_id))?.value).toEqual(['x', 'y']);
     });
 
-    test('expired: open ones whose time has come, of any tenant, at most limit', async () => {
+    test('expired: open ones whose time has come, of any tenant, at most limit, page by page', async () => {
       const { a } = subject();
       const one = await newTenant(subject());
       const two = await newTenant(subject());
@@ -88,10 +88,12 @@ export function pickers(subject: Subject): void {
         picker(one.tenant_id, { expires_at: 6 }),
       ];
       for (const row of [...rows, picker(one.tenant_id)]) await a.pickers.open(row);
-      expect(await a.pickers.expired(5, 10)).toEqual([rows[1], rows[0]]);
-      expect(await a.pickers.expired(5, 1)).toEqual([rows[1]]);
+      expect(await a.pickers.expired(5, { limit: 10 })).toEqual([rows[1], rows[0]]);
+      expect(await a.pickers.expired(5, { limit: 1 })).toEqual([rows[1]]);
+      expect(await a.pickers.expired(6, { limit: 2, after: rows[1]! })).toEqual([rows[0], rows[2]]);
+      expect(await a.pickers.expired(6, { limit: 2, after: rows[2]! })).toEqual([]);
       for (const row of rows) await a.pickers.close(row.tenant_id, row.picker_id, { state: 'closed', value: null, answered_by: null });
-      expect(await a.pickers.expired(9, 10)).toEqual([]);
+      expect(await a.pickers.expired(9, { limit: 10 })).toEqual([]);
     });
   });
 }

@@ -125,7 +125,7 @@ export function turns(subject: Subject): void {
       }
     });
 
-    test('open: of all tenants, when none is named', async () => {
+    test('open, and of which tenants there are some', async () => {
       const { a } = subject();
       const one = await newTenant(subject());
       const two = await newTenant(subject());
@@ -134,9 +134,12 @@ export function turns(subject: Subject): void {
         ids.add((await queueTurn(subject(), tenant_id)).turn_id);
         await a.turns.startNext(tenant_id, flat, start(agent_id));
       }
-      const all = await a.turns.open();
-      expect(all.filter((turn) => ids.has(turn.turn_id))).toHaveLength(2);
-      expect(await a.turns.open(one.tenant_id)).toHaveLength(1);
+      const none = await newTenant(subject());
+      const all = await a.turns.openTenants();
+      for (const { tenant_id } of [one, two]) expect(all.filter((id) => id === tenant_id)).toHaveLength(1);
+      expect(all).not.toContain(none.tenant_id);
+      expect((await a.turns.open(one.tenant_id)).filter(({ turn_id }) => ids.has(turn_id))).toHaveLength(1);
+      expect(await a.turns.open(none.tenant_id)).toEqual([]);
     });
   });
 }

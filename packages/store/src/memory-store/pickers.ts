@@ -25,11 +25,18 @@ export function memoryPickers(state: MemoryState): Pickers {
       tenant.pickers.set(picker_id, { ...row, state: closed, value: copy(value), answered_by });
       return 'won';
     },
-    async expired(now, limit) {
-      const due = (row: PickerRow): boolean => row.state === 'open' && row.expires_at !== null && row.expires_at <= now;
+    async expired(now, { limit, after }) {
+      const order = (a: PickerRow, b: PickerRow): number =>
+        (a.expires_at ?? 0) - (b.expires_at ?? 0) ||
+        (a.tenant_id < b.tenant_id || (a.tenant_id === b.tenant_id && a.picker_id < b.picker_id) ? -1 : 1);
+      const due = (row: PickerRow): boolean =>
+        row.state === 'open' &&
+        row.expires_at !== null &&
+        row.expires_at <= now &&
+        (after === undefined || (row.picker_id !== after.picker_id && order(row, after) > 0));
       return [...state.tenants.values()]
         .flatMap((tenant) => [...tenant.pickers.values()].filter(due))
-        .sort((a, b) => (a.expires_at ?? 0) - (b.expires_at ?? 0))
+        .sort(order)
         .slice(0, limit)
         .map(copy);
     },

@@ -115,10 +115,8 @@ export function memoryTurns(state: MemoryState): Turns {
         (turn) => turn.state !== 'ended',
         () => ({ state: 'ended', outcome, ended_at: at }),
       ),
-    async open(tenant_id) {
-      const tenants = tenant_id === undefined ? [...state.tenants.values()] : [state.tenants.get(tenant_id)];
-      return tenants.flatMap(unended).filter(active).sort(byPosition).map(copy);
-    },
+    open: async (tenant_id) => unended(state.tenants.get(tenant_id)).filter(active).map(copy),
+    openTenants: async () => [...state.tenants].flatMap(([tenant_id, tenant]) => (unended(tenant).some(active) ? [tenant_id] : [])),
     async waitingLanes(tenant_id) {
       const queued = unended(state.tenants.get(tenant_id)).filter((turn) => turn.state === 'queued');
       return [...new Map(queued.map((turn) => [laneKey(turn), laneOf(turn)])).values()];

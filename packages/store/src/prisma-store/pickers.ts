@@ -14,7 +14,9 @@ const close = `
 UPDATE picker SET state = $3, value = $4, answered_by = $5 WHERE tenant_id = $1 AND picker_id = $2 AND state = 'open' RETURNING 1`;
 const listOpen = `
 SELECT ${all} FROM picker WHERE tenant_id = $1 AND state = 'open' AND ($2::text IS NULL OR turn_id = $2) ORDER BY created_at, picker_id`;
-const expired = `SELECT ${all} FROM picker WHERE state = 'open' AND expires_at <= $1 ORDER BY expires_at LIMIT $2`;
+const expired = `
+SELECT ${all} FROM picker WHERE state = 'open' AND expires_at <= $1 AND expires_at >= $3 AND (expires_at, tenant_id, picker_id) > ($3::bigint, $4, $5)
+ORDER BY expires_at, tenant_id, picker_id LIMIT $2`;
 
 export function prismaPickers({ prisma, sql }: Database): Pickers {
   const get = async (tenant_id: string, picker_id: string) =>
@@ -38,6 +40,9 @@ export function prismaPickers({ prisma, sql }: Database): Pickers {
       if (!row) return undefined;
       return answered_by !== null && row.answered_by === answered_by ? 'won' : 'lost';
     },
-    expired: async (now, limit) => (await sql.everywhere.rows(expired, [now, limit])).map(rowOf<PickerRow>),
+    expired: async (now, { limit, after }) => {
+      const from = [after?.expires_at ?? 0, after?.tenant_id ?? '', after?.picker_id ?? ''];
+      return (await sql.everywhere.rows(expired, [now, limit, ...from])).map(rowOf<PickerRow>);
+    },
   };
 }

@@ -30,7 +30,9 @@ UPDATE turn SET attempt = attempt + 1, boot_id = $3 WHERE tenant_id = $1 AND tur
 const requestStop = `UPDATE turn SET stop_requested = true WHERE tenant_id = $1 AND turn_id = $2 AND state <> 'ended'`;
 const end = `
 UPDATE turn SET state = 'ended', outcome = $3, ended_at = $4 WHERE tenant_id = $1 AND turn_id = $2 AND state <> 'ended' RETURNING ${all}`;
-const open = `SELECT ${all} FROM turn WHERE ($1::text IS NULL OR tenant_id = $1) AND state IN ('sent', 'running') ORDER BY position`;
+const open = `SELECT ${all} FROM turn WHERE tenant_id = $1 AND state IN ('sent', 'running') ORDER BY position`;
+/** From the index of the open ones alone. */
+const openTenants = `SELECT DISTINCT tenant_id FROM turn WHERE state IN ('sent', 'running')`;
 const waitingLanes = `
 SELECT chat_id, thread_id FROM turn WHERE tenant_id = $1 AND state = 'queued' GROUP BY chat_id, thread_id ORDER BY min(position)`;
 const waiting = `SELECT count(*) AS turns FROM turn WHERE ${inLane} AND state = 'queued'`;
@@ -72,7 +74,8 @@ export function prismaTurns({ prisma, sql }: Database): Turns {
       await sql.rows(requestStop, [tenant_id, turn_id]);
     },
     end: (tenant_id, turn_id, { outcome, at }) => one(end, [tenant_id, turn_id, outcome, at]),
-    open: async (tenant_id) => (await (tenant_id === undefined ? sql.everywhere : sql).rows(open, [tenant_id ?? null])).map(rowOf<TurnRow>),
+    open: async (tenant_id) => (await sql.rows(open, [tenant_id])).map(rowOf<TurnRow>),
+    openTenants: async () => (await sql.everywhere.rows<Pick<TurnRow, 'tenant_id'>>(openTenants)).map(({ tenant_id }) => tenant_id),
     waitingLanes: async (tenant_id) => (await sql.rows<Lane>(waitingLanes, [tenant_id])).map(rowOf<Lane>),
     waiting: async (tenant_id, lane) =>
       (await sql.rows<{ turns: number }>(waiting, [tenant_id, lane.chat_id, threadKey(lane)]))[0]?.turns ?? 0,
