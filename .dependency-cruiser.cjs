@@ -106,6 +106,7 @@ module.exports = {
     vendor('bullmq', 'bullmq', 'packages/jobs/src/bullmq-jobs\\.ts'),
     vendor('ioredis', 'ioredis', '(packages/outbox/src/redis-link\\.ts|packages/jobs/src/bullmq-jobs|packages/devstack/src/)'),
     vendor('aws', '@aws-sdk/[^/]+', 'packages/media/src/s3-media\\.ts'),
+    vendor('sharp', 'sharp', 'apps/worker/src/media/look\\.ts'),
     vendor('prisma', '(@prisma/[^/]+|prisma|pg)', '(packages/store/|packages/devstack/src/postgres)'),
     vendor('pino', 'pino', 'packages/runtime/src/pino-log\\.ts'),
     vendor('opentelemetry', '@opentelemetry/[^/]+', 'packages/runtime/src/telemetry\\.ts'),

@@ -30,6 +30,7 @@ export const SessionConfig = Type.Object({
   push_vapid_public_key: Type.Optional(Type.String({ description: 'what browsers subscribe with: the public half of the workers’ key' })),
   heartbeat_ms: ms(15_000, 'what agents are told about how often to say something'),
   client_ref_ms: ms(24 * 3600 * 1000, 'milliseconds a `client_ref` stands for the same message'),
+  media_ready_ms: ms(8_000, 'milliseconds that the answer to an upload waits for a worker to look at the file'),
   cursor_block: Type.Integer({
     default: 10_000,
     minimum: 1,

@@ -20,6 +20,7 @@ import type { Turns } from './agent/turns.js';
 import type { SessionConfig } from './config.js';
 import type { Directory } from './directory.js';
 import type { Effects, Emitter, Origin } from './emission.js';
+import type { MediaReady } from './media/ready.js';
 import type { Presence } from './presence.js';
 import type { Reads } from './reads.js';
 
@@ -36,6 +37,7 @@ export interface Context {
   readonly links: Links;
   readonly turns: Turns;
   readonly reads: Reads;
+  readonly mediaReady: MediaReady;
 }
 
 /** What answers a request. `frame`: this one. `placed`: the durable frame at this cursor. `body`: bytes for the edge itself. */

@@ -15,6 +15,7 @@ import type { Context } from './context.js';
 import { cursorMarks } from './cursor-marks.js';
 import { createDirectory } from './directory.js';
 import { createEmitter } from './emit.js';
+import { mediaReady } from './media/ready.js';
 import { createOutgoing } from './outgoing.js';
 import { createPatience } from './patience.js';
 import { createPresence } from './presence.js';
@@ -134,6 +135,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     links,
     turns: createTurns(() => context),
     reads: createReads(() => context),
+    mediaReady: mediaReady({ store, jobs, clock, log, session_id }),
   };
   const sweep = startSweep({ context, session_id, watch, busConnected: () => bus.connected });
   const serve = createServe({
@@ -167,6 +169,9 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     async start() {
       const served = bus.serve(subjects.session(session_id), (data) => serve.accept(data));
       const heard = bus.subscribe(subjects.control, (data) => onControl(JSON.parse(text.decode(data)) as Control));
+      const ready = bus.subscribe(subjects.mediaReady(session_id), (data) =>
+        context.mediaReady.heard(JSON.parse(text.decode(data)) as Parameters<typeof context.mediaReady.heard>[0]),
+      );
       const look = async () => {
         storeWorks = await store.ready().catch(() => false);
       };
@@ -178,6 +183,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
         () => announcer.leave(),
         () => served.end(),
         () => heard.end(),
+        () => ready.end(),
         () => looking.cancel(),
       );
       state = 'serving';

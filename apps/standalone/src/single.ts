@@ -11,7 +11,7 @@ import { makeIds, measureProcess, serveHealth, systemRandom, telemetry } from '@
 import { createSession, SessionConfig } from '@iris/session';
 import { migrate, postgresArchive, prismaStore } from '@iris/store';
 import { startWeb } from '@iris/web';
-import { createWorker, WorkerConfig } from '@iris/worker';
+import { createWorker, processStudio, studioLimits, WorkerConfig } from '@iris/worker';
 import { agentOf } from './options.js';
 import { places } from './places.js';
 import type { Start, System } from './system.js';
@@ -93,7 +93,9 @@ export async function startSingle(start: Start): Promise<System> {
   await life.start(
     'worker',
     async () => {
-      const one = createWorker({ bus: hub.connect('worker'), outbox, store, jobs, clock, random, log, meter }, settings.of(WorkerConfig));
+      const config = settings.of(WorkerConfig);
+      const studio = processStudio({ clock, log, limits: studioLimits(config) });
+      const one = createWorker({ bus: hub.connect('worker'), outbox, store, media, studio, jobs, clock, random, log, meter }, config);
       await one.start();
       return one;
     },

@@ -1,5 +1,6 @@
 import { Quotas } from '@iris/protocol';
 import { type Static, Type } from 'typebox';
+import { MediaConfig } from './media/config.js';
 import { PushConfig } from './push/config.js';
 
 const ms = (value: number, description: string) => Type.Integer({ default: value, minimum: 1, maximum: 24 * 3600 * 1000, description });
@@ -15,6 +16,7 @@ export const WorkerConfig = Type.Object({
   retention_ms: ms(60_000, 'how often what is past retention is dropped'),
   concurrency: Type.Integer({ default: 4, minimum: 1, maximum: 1_000, description: 'jobs of one kind at once' }),
   ...PushConfig.properties,
+  ...MediaConfig.properties,
   cursor_block: Type.Integer({ default: 10_000, minimum: 1, maximum: 1_000_000, description: 'cursors reserved in Postgres at a time' }),
 });
 export type WorkerConfig = Static<typeof WorkerConfig>;

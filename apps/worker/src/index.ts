@@ -1,4 +1,6 @@
 export { defaultWorkerConfig, WorkerConfig } from './config.js';
+export { MediaConfig } from './media/config.js';
+export { processStudio, type Studio, type StudioLimits, studioLimits } from './media/studio.js';
 export { WorkerProcessConfig } from './process-config.js';
 export type { Http } from './senders/http.js';
 export { createWorker, type Worker, type WorkerDeps } from './worker.js';

@@ -1,8 +1,10 @@
 import { natsBus } from '@iris/bus';
 import { bullmqJobs } from '@iris/jobs';
+import { openMedia } from '@iris/media';
 import { redisOutbox } from '@iris/outbox';
 import { loadConfig, runPart } from '@iris/runtime';
 import { prismaStore } from '@iris/store';
+import { processStudio, studioLimits } from './media/studio.js';
 import { WorkerProcessConfig } from './process-config.js';
 import { createWorker } from './worker.js';
 
@@ -29,10 +31,16 @@ await runPart('worker', config, async ({ instance, life, health, clock, random, 
     () => bullmqJobs({ url: config.redis_url, clock, random, log }),
     (one) => one.close(),
   );
+  const media = await life.start(
+    'media',
+    () => openMedia(config),
+    (one) => one.close(),
+  );
+  const studio = processStudio({ clock, log, limits: studioLimits(config) });
   const worker = await life.start(
     'worker',
     async () => {
-      const one = createWorker({ bus, outbox, store, jobs, clock, random, log, meter }, config);
+      const one = createWorker({ bus, outbox, store, media, studio, jobs, clock, random, log, meter }, config);
       await one.start();
       return one;
     },

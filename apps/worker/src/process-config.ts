@@ -1,3 +1,4 @@
+import { MediaPlace } from '@iris/media';
 import { PartConfig } from '@iris/runtime';
 import { type Static, Type } from 'typebox';
 import { WorkerConfig } from './config.js';
@@ -9,6 +10,7 @@ export const WorkerProcessConfig = Type.Object({
   postgres_url: Type.String({ minLength: 1, secret: true, description: 'postgresql://user:password@host:port/database' }),
   postgres_pool: Type.Integer({ default: 5, minimum: 1, maximum: 1_000, description: 'connections to Postgres at most' }),
   redis_url: Type.String({ minLength: 1, secret: true, description: 'redis://host:port' }),
+  ...MediaPlace.properties,
   nats_url: Type.Array(Type.String(), { minItems: 1, secret: true, description: 'nats://host:port, several with commas' }),
 });
 export type WorkerProcessConfig = Static<typeof WorkerProcessConfig>;

@@ -1,5 +1,6 @@
 import { memoryHub, subjects, type ToEdge, unpack } from '@iris/bus';
 import { memoryJobs } from '@iris/jobs';
+import { memoryMedia } from '@iris/media';
 import { memoryOutbox } from '@iris/outbox';
 import {
   type AgentId,
@@ -30,7 +31,10 @@ async function setting(quotas: Partial<typeof defaultWorkerConfig> = {}) {
   const jobs = memoryJobs({ clock });
   const meter = recordingMeter();
   const config = { ...defaultWorkerConfig, ...quotas };
-  const worker = createWorker({ bus: hub.connect(), outbox, store, jobs, clock, random: seededRandom(1), log: silentLog, meter }, config);
+  const worker = createWorker(
+    { bus: hub.connect(), outbox, store, media: memoryMedia({ clock }), jobs, clock, random: seededRandom(1), log: silentLog, meter },
+    config,
+  );
   await store.tenants.create({ tenant_id, name: 'T', agent_id: 'ag' as AgentId, at: clock.now() });
   const block = await store.tenants.reserveCursors(tenant_id, 10);
   await outbox.seed(tenant_id, block!.from, block!.to);

@@ -1,14 +1,22 @@
 import type { Jobs, Working } from '@iris/jobs';
+import type { MediaStore } from '@iris/media';
 import type { Random } from '@iris/runtime';
 import type { WorkerConfig } from './config.js';
 import { type RepairDeps, repair } from './jobs/repair.js';
 import { retention } from './jobs/retention.js';
+import { cleanMedia } from './media/clean.js';
+import { processMedia } from './media/process.js';
+import type { Studio } from './media/studio.js';
 import { createPusher } from './push/pusher.js';
 import type { Http } from './senders/http.js';
 
 export interface WorkerDeps extends RepairDeps {
   readonly jobs: Jobs;
   readonly random: Random;
+  /** The bytes of files. */
+  readonly media: MediaStore;
+  /** Decodes pictures. Absent: they are sniffed and cleaned, and have neither dimensions nor a preview. */
+  readonly studio?: Studio;
   /** Default: `fetch`. */
   readonly http?: Http;
 }
@@ -20,12 +28,13 @@ export interface Worker {
   ready(): boolean;
 }
 
-/** Work that nobody waits for: pushes, and upkeep of the outbox. Any number may run; each job runs on one of them, and may run twice. */
+/** Work off the way of frames: what uploaded files are, pushes, and upkeep of the outbox. Any number may run; each job runs on one of them, and may run twice. */
 export function createWorker(deps: WorkerDeps, config: WorkerConfig): Worker {
   const { jobs, log, meter } = deps;
   const done = meter.counter('iris_jobs_done_total');
   let working: Working | undefined;
   let pushing: Working | undefined;
+  let looking: Working | undefined;
 
   const pusher = createPusher(deps, config);
 
@@ -59,13 +68,22 @@ export function createWorker(deps: WorkerDeps, config: WorkerConfig): Worker {
         },
         { concurrency: config.push_checks },
       );
+      looking = await jobs.work(
+        {
+          'media.process': counted('media.process', (job) => processMedia(job, deps)),
+          'media.clean': counted('media.clean', () => cleanMedia(deps, config)),
+        },
+        { concurrency: config.media_at_once },
+      );
+      await jobs.repeat('media.clean', {}, config.media_clean_ms);
       if (config.push_providers.length > 0) await jobs.repeat('push.sweep', {}, config.push_sweep_ms);
       await jobs.repeat('upkeep.repair', {}, config.repair_ms);
       await jobs.repeat('upkeep.retention', {}, config.retention_ms);
       log.info('worker.working');
     },
     async stop() {
-      await Promise.all([working?.end(), pushing?.end()]);
+      await Promise.all([working?.end(), pushing?.end(), looking?.end()]);
+      await deps.studio?.close();
       await pusher.stop();
       working = undefined;
     },

@@ -4,6 +4,8 @@ import type { EdgeId, SessionId } from '@iris/protocol';
 export const subjects = {
   /** Requests of edges to one session instance: {@link ToSession} batches. */
   session: (session_id: SessionId) => `iris.session.${session_id}`,
+  /** Workers say to the instance that waits for it that they have looked at a file: JSON of `{tenant_id, media_id}`. */
+  mediaReady: (session_id: SessionId) => `iris.media.${session_id}`,
   /** Frames, answers and orders to one edge: {@link ToEdge} batches. */
   edge: (edge_id: EdgeId) => `iris.edge.${edge_id}`,
   /** Session instances say that they are there: {@link Announcement}. */

@@ -1,4 +1,4 @@
-import type { TenantId } from '@iris/protocol';
+import type { MediaId, SessionId, TenantId } from '@iris/protocol';
 
 /** Every kind of job, and what it carries. Handlers are idempotent: a job may run twice. */
 export interface JobTable {
@@ -12,6 +12,10 @@ export interface JobTable {
   'push.withdraw': { readonly tenant_id: TenantId };
   /** Pushes to be tried again, and whatever the queue forgot. */
   'push.sweep': Record<string, never>;
+  /** A file was uploaded: what is it? The session instance that waits for the answer is told. */
+  'media.process': { readonly tenant_id: TenantId; readonly media_id: MediaId; readonly session_id?: SessionId };
+  /** Files that nothing names any more. */
+  'media.clean': Record<string, never>;
 }
 export type JobName = keyof JobTable;
 

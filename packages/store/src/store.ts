@@ -394,7 +394,7 @@ export interface MediaRows {
   byRef(tenant_id: TenantId, device_id: DeviceId, media_ref: string): Promise<MediaRow | undefined>;
   /**
    * What it is, by its content; `processed` from now on. With `content`, bytes that take the place of the old. Undefined when there is no
-   * such file, or it is no longer `uploaded`.
+   * such file, it is on its way still, or `unused`.
    */
   describe(
     tenant_id: TenantId,

@@ -81,12 +81,12 @@ async function threadFor(request: Request, plan: Plan, key: string, context: Con
 }
 
 /** The uploads that the refs name. @throws RequestError `not_found` for one that is unknown, another device's, or not complete */
-async function filesOf(request: Request, refs: readonly string[], { store }: Context): Promise<MediaRow[]> {
+async function filesOf(request: Request, refs: readonly string[], { store, mediaReady, config }: Context): Promise<MediaRow[]> {
   const files: MediaRow[] = [];
   for (const ref of refs) {
     const file = await store.media.byRef(request.tenant_id, request.device_id, ref);
     if (file === undefined || file.state === 'uploading' || file.state === 'unused') throw notFound('media_refs');
-    files.push(file);
+    files.push((await mediaReady.processed(file, config.media_ready_ms / 2)) ?? file);
   }
   return files;
 }

@@ -52,9 +52,11 @@ const begin: Handler<'media.begin'> = async (tenant_id, ask, context) => {
 /** What was taken out of it (metadata) does not make it another file to whoever sent it. */
 const sizeAsUploaded = ({ size, details }: MediaRow): number => (typeof details.uploaded_size === 'number' ? details.uploaded_size : size);
 
-const commit: Handler<'media.commit'> = async (tenant_id, { media_id, object_id, size, sha256 }, { store }) => {
+/** Answered once a worker has looked at it, so that the message which is to bring it can say what it is; or without, when that takes too long. */
+const commit: Handler<'media.commit'> = async (tenant_id, { media_id, object_id, size, sha256 }, { store, mediaReady, config }) => {
   const row = await store.media.complete(tenant_id, media_id, { object_id, size, sha256 });
   if (row === undefined) throw notFound('media_ref');
+  await mediaReady.processed(row, config.media_ready_ms);
   return { sha256 };
 };
 
@@ -69,6 +71,8 @@ const find: Handler<'media.find'> = async (tenant_id, { media_id, device_id }, {
   const seen =
     row !== undefined && (row.state === 'attached' || row.state === 'offered' || (row.state === 'uploaded' && own(row, device_id)));
   if (!seen || row.object_id === null) throw notFound('media_id');
+  // Nobody has taken out yet what may not be given out.
+  if (!row.processed && !own(row, device_id)) throw rateLimited('media_id: it is not looked at yet', 2_000);
   return { object_id: row.object_id, entry: mediaEntry(row) };
 };
 const own = (row: MediaRow, device_id: string | undefined): boolean => device_id !== undefined && row.device_id === device_id;

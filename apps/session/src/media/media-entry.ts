@@ -2,8 +2,10 @@ import type { MediaFound } from '@iris/bus';
 import type { MediaRow } from '@iris/store';
 
 /** A file as devices and agents are told of it. */
-export function mediaEntry({ media_id, kind, mime, size, filename, sha256, details }: MediaRow): MediaFound['entry'] {
+export function mediaEntry({ media_id, kind, mime, size, filename, sha256, details, processed }: MediaRow): MediaFound['entry'] {
   const { uploaded_size: _, ...shown } = details;
+  // What its sender calls it is not trusted.
+  if (!processed) return { media_id, kind: 'file', mime: 'application/octet-stream', size, filename, sha256 };
   return { ...shown, media_id, kind, mime, size, filename, sha256 };
 }
 

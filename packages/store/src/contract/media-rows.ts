@@ -123,7 +123,7 @@ export function mediaRows(subject: Subject): void {
       expect((await uploaded(tenant_id, 'same')).object_id).not.toBe([...standing][0]);
     });
 
-    test('describe: type, details and, if given, other bytes in the place of the old; only while it is uploaded', async () => {
+    test('describe: type, details and, if given, other bytes in the place of the old; not while it is on its way', async () => {
       const { a, b } = subject();
       const { tenant_id } = await newTenant(subject());
       const row = await uploaded(tenant_id, 'original');
@@ -137,7 +137,10 @@ export function mediaRows(subject: Subject): void {
       const twin = await uploaded(tenant_id, 'original again');
       expect((await a.media.describe(tenant_id, twin.media_id, what, content('stripped', 8)))?.object_id).toBe(stripped.object_id);
       await a.media.attach(tenant_id, [row.media_id]);
-      expect(await a.media.describe(tenant_id, row.media_id, what)).toBeUndefined();
+      expect(await a.media.describe(tenant_id, row.media_id, what)).toMatchObject({ ...what, state: 'attached' });
+      const begun = media(tenant_id);
+      await a.media.begin(begun, plenty);
+      expect(await a.media.describe(tenant_id, begun.media_id, what)).toBeUndefined();
       expect(await a.media.describe(tenant_id, unique('md'), what)).toBeUndefined();
     });
 

@@ -88,7 +88,7 @@ export function memoryMediaRows(state: MemoryState): MediaRows {
     async describe(tenant_id, media_id, { kind, mime, details }, content) {
       const tenant = state.tenants.get(tenant_id);
       const row = tenant?.media.get(media_id)?.row;
-      if (tenant === undefined || row?.state !== 'uploaded') return undefined;
+      if (tenant === undefined || row === undefined || row.state === 'uploading' || row.state === 'unused') return undefined;
       const stored = content === undefined ? {} : { object_id: keep(tenant, content), size: content.size, sha256: content.sha256 };
       const next: MediaRow = { ...row, kind, mime, details, processed: true, ...stored };
       tenant.media.set(media_id, { ...tenant.media.get(media_id)!, row: copy(next) });

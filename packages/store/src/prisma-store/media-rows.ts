@@ -140,7 +140,7 @@ export function prismaMediaRows({ prisma, sql, clock }: Database): MediaRows {
     describe: (tenant_id, media_id, { kind, mime, details }, content) =>
       sql.transaction(async (tx) => {
         const row = maybeRowOf<MediaRow>((await tx.rows(lockRow, [tenant_id, media_id]))[0]);
-        if (row?.state !== 'uploaded') return undefined;
+        if (row === undefined || row.state === 'uploading' || row.state === 'unused') return undefined;
         const object_id = content === undefined ? row.object_id : await keep(tx, tenant_id, content, clock.now());
         const { size, sha256 } = content ?? row;
         const [next] = await tx.rows(described, [tenant_id, media_id, kind, mime, json(details), object_id, size, sha256]);

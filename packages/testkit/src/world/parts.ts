@@ -76,9 +76,9 @@ export async function startWorkerPart(start: {
   readonly http?: Http;
 }): Promise<SessionPart> {
   const { node, log, config, http } = start;
-  const { bus, outbox, store, jobs, clock, chance } = node;
+  const { bus, outbox, store, media, jobs, clock, chance } = node;
   const worker = createWorker(
-    { bus, outbox, store, jobs, clock, random: chance, log, meter: noMeter, ...(http === undefined ? {} : { http }) },
+    { bus, outbox, store, media, jobs, clock, random: chance, log, meter: noMeter, ...(http === undefined ? {} : { http }) },
     { ...defaultWorkerConfig, ...config },
   );
   await worker.start();

@@ -1,0 +1,25 @@
+import { type Look, type LookLimits, look } from './look.js';
+
+/** What the studio asks its process, and what that answers. */
+export interface Sitting {
+  readonly n: number;
+  readonly bytes: Uint8Array;
+  readonly mime: string;
+  readonly limits: LookLimits;
+}
+export type Seen = { readonly n: number; readonly look: Look } | { readonly n: number; readonly fault: string };
+
+const memoryCheck_ms = 20;
+const memory_bytes = Number(process.argv[2]);
+
+// What decodes is not JavaScript, and no limit of V8 counts what it takes.
+setInterval(() => {
+  if (process.memoryUsage.rss() > memory_bytes) process.exit(137);
+}, memoryCheck_ms).unref();
+process.on('disconnect', () => process.exit(0));
+process.on('message', ({ n, bytes, mime, limits }: Sitting) => {
+  look(bytes, mime, limits).then(
+    (seen) => process.send!({ n, look: seen } satisfies Seen),
+    (error: unknown) => process.send!({ n, fault: error instanceof Error ? error.message : String(error) } satisfies Seen),
+  );
+});

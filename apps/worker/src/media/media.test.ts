@@ -1,0 +1,351 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { deflateSync } from 'node:zlib';
+import { memoryHub, subjects } from '@iris/bus';
+import { memoryMedia } from '@iris/media';
+import type { AgentId, MediaId, ObjectId, SessionId, TenantId } from '@iris/protocol';
+import { silentLog } from '@iris/runtime';
+import { manualClock, seededRandom } from '@iris/runtime/testing';
+import { type MediaRow, memoryStore } from '@iris/store';
+import { describe, expect, test } from '@jest/globals';
+import sharp from 'sharp';
+import { cleanMedia } from './clean.js';
+import { look } from './look.js';
+import { processMedia } from './process.js';
+import { sniff } from './sniff.js';
+import { strip } from './strip.js';
+import { lookAtMovie } from './strip-movie.js';
+
+const tenant_id = 'tenant' as TenantId;
+const session_id = 's1' as SessionId;
+const limits = { pixels: 10_000_000, frames: 50, thumb_pixels: 256 };
+const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
+
+/** A picture that can be told from others, and from itself when it is turned. */
+const picture = (width = 120, height = 80) =>
+  sharp({ create: { width, height, channels: 3, background: { r: 200, g: 30, b: 30 } } }).composite([
+    { input: { create: { width: width / 2, height: height / 4, channels: 3, background: { r: 0, g: 0, b: 250 } } }, top: 0, left: 0 },
+  ]);
+const gps = {
+  IFD0: { Make: 'Secret Camera', Model: 'Secret 9', ImageDescription: 'my home' },
+  IFD3: { GPSLatitudeRef: 'N', GPSLatitude: '52/1 30/1 0/1', GPSLongitudeRef: 'E', GPSLongitude: '13/1 24/1 0/1' },
+};
+const withExif = (of: sharp.Sharp) => of.withExif(gps);
+const animated = (frames: number) =>
+  sharp(Buffer.concat(Array.from({ length: frames }, (_, n) => Buffer.alloc(20 * 20 * 3, n * 40))), {
+    raw: { width: 20, height: 20 * frames, channels: 3, pageHeight: 20 },
+  }).gif({ loop: 0, delay: Array.from({ length: frames }, () => 50) });
+
+async function setting() {
+  const clock = manualClock();
+  const store = memoryStore(clock);
+  const media = memoryMedia({ clock });
+  const bus = memoryHub({ clock }).connect();
+  await store.tenants.create({ tenant_id, name: 'T', agent_id: 'ag' as AgentId, at: 0 });
+  const studio = { look: (bytes: Uint8Array, mime: string) => look(bytes, mime, limits).catch(() => undefined), close: async () => {} };
+  const deps = { store, media, bus, clock, random: seededRandom(1), log: silentLog, studio };
+  let n = 0;
+  const self = {
+    ...deps,
+    deps,
+    /** An upload, and what has become of it. */
+    async put(bytes: Uint8Array, said = 'image/png', kind = 'image'): Promise<{ row: MediaRow; bytes: Buffer }> {
+      const [media_id, object_id] = [`md_${++n}` as MediaId, `ob_${n}` as ObjectId];
+      const row: MediaRow = {
+        tenant_id,
+        media_id,
+        object_id,
+        media_ref: `mu_${n}`,
+        device_id: 'phone' as MediaRow['device_id'],
+        state: 'uploading',
+        kind,
+        mime: said,
+        size: bytes.length,
+        filename: 'a',
+        sha256: '',
+        uploaded_sha256: null,
+        details: {},
+        created_at: clock.now(),
+        processed: false,
+      };
+      await store.media.begin(row, { stored_bytes: 2 ** 40, day_bytes: 2 ** 40 });
+      const writer = await media.open(tenant_id, object_id);
+      await writer.append(bytes);
+      await store.media.complete(tenant_id, media_id, { object_id, ...(await writer.finish()) });
+      await processMedia({ tenant_id, media_id, session_id }, deps);
+      return self.get(media_id);
+    },
+    async get(media_id: string): Promise<{ row: MediaRow; bytes: Buffer }> {
+      const row = (await store.media.get(tenant_id, media_id))!;
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of (await media.read(tenant_id, row.object_id!))!.bytes) chunks.push(chunk);
+      return { row, bytes: Buffer.concat(chunks) };
+    },
+  };
+  return self;
+}
+
+describe('what a file is', () => {
+  test.each([
+    ['SVG with a script, as image/png', '<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>', 'image/png', 'text/plain'],
+    ['SVG in capitals behind a prologue', '<?xml version="1.0"?>\n<!DOCTYPE SVG>\n<SVG onload="alert(1)"/>', 'image/svg+xml', 'text/plain'],
+    ['HTML, as image/jpeg', '<!doctype html><script>alert(1)</script>', 'image/jpeg', 'text/plain'],
+    ['HTML, as HTML', '  <html><body onload=x>', 'text/html', 'text/plain'],
+    ['a script, as text/javascript', 'alert(1)', 'text/javascript', 'text/plain'],
+    ['markdown', '# Title\n\ntext', 'text/markdown', 'text/markdown'],
+    ['JSON with a charset', '{"a":1}', 'application/json; charset=utf-8', 'application/json'],
+    ['zeros', '\0\0\0\0', 'video/mp4', 'application/octet-stream'],
+    ['a program', '\x7fELF\x02\x01\x01', 'image/png', 'application/octet-stream'],
+    ['PDF, as text', '%PDF-1.7 ...', 'text/plain', 'application/pdf'],
+    ['zip-like', 'PK\x03\x04aaaa', 'image/webp', 'application/zip'],
+    ['one byte', 'x', 'image/png', 'text/plain'],
+  ])('UPL10 C96: %s', async (_, content, said, mime) => {
+    const { put } = await setting();
+    const { row } = await put(Buffer.from(content, 'latin1'), said);
+    expect(row).toMatchObject({ kind: 'file', mime, processed: true });
+    expect(row.details.thumb_media_id).toBeUndefined();
+  });
+
+  test('UPL10: by its beginning, whatever it is said to be', async () => {
+    const head = (text: string) => sniff(Buffer.from(text, 'latin1'), 'text/html').mime;
+    expect(head('\0\0\0\x18ftypM4A ....')).toBe('audio/mp4');
+    expect(head('\0\0\0\x18ftypqt  ....')).toBe('video/quicktime');
+    expect(head('\0\0\0\x18ftypisom....')).toBe('video/mp4');
+    expect(head('\0\0\0\x18ftypheic....')).toBe('image/heic');
+    expect(head('RIFF....WAVEfmt ')).toBe('audio/wav');
+    expect(head('OggS....')).toBe('audio/ogg');
+    expect(head('ID3\x04....')).toBe('audio/mpeg');
+    const { put } = await setting();
+    const jpeg = await picture().jpeg().toBuffer();
+    expect((await put(jpeg, 'text/plain', 'file')).row).toMatchObject({
+      kind: 'image',
+      mime: 'image/jpeg',
+      details: { width: 120, height: 80 },
+    });
+  });
+
+  test('C96: a GIF that is a script too, and a picture with a page behind its end: what is behind it goes', async () => {
+    const { put } = await setting();
+    const gif = await animated(2).toBuffer();
+    const polyglot = await put(Buffer.concat([gif, Buffer.from('*/;alert(1)//')]), 'text/javascript');
+    expect(polyglot.row).toMatchObject({ kind: 'image', mime: 'image/gif' });
+    expect(polyglot.bytes.includes('alert')).toBe(false);
+    const png = await picture().png().toBuffer();
+    const tailed = await put(Buffer.concat([png, Buffer.from('<script>alert(1)</script>')]));
+    expect(tailed.bytes.equals(png)).toBe(true);
+  });
+});
+
+describe('UPL12: pictures', () => {
+  test.each(['jpeg', 'png', 'webp', 'gif'] as const)('%s: location and device go, the pixels stay as they were', async (format) => {
+    const { put } = await setting();
+    const original =
+      format === 'gif' ? gifWithComment(await picture().gif().toBuffer()) : await withExif(picture()).toFormat(format).toBuffer();
+    const { row, bytes } = await put(original, `image/${format}`);
+    expect(row).toMatchObject({ kind: 'image', mime: `image/${format}`, size: bytes.length, sha256: sha256(bytes) });
+    expect(row.uploaded_sha256).toBe(sha256(original));
+    expect(bytes.length).toBeLessThan(original.length);
+    expect((await sharp(bytes).metadata()).exif).toBeUndefined();
+    for (const secret of ['Secret', 'my home', 'GPS']) expect(bytes.includes(secret)).toBe(false);
+    expect((await sharp(bytes).raw().toBuffer()).equals(await sharp(original).raw().toBuffer())).toBe(true);
+    expect(row.details).toMatchObject({ width: 120, height: 80, thumbhash: expect.any(String), thumb_media_id: `${row.media_id}_t` });
+  });
+
+  test('one without any is left as it is, byte for byte', async () => {
+    const { put } = await setting();
+    for (const format of ['jpeg', 'png', 'webp'] as const) {
+      const original = await picture().toFormat(format).toBuffer();
+      expect((await put(original)).bytes.equals(original)).toBe(true);
+    }
+  });
+
+  test('which way is up is kept; width and height are those that are seen', async () => {
+    const { put } = await setting();
+    const lying = await picture().withMetadata({ orientation: 6 }).withExifMerge(gps).jpeg().toBuffer();
+    const { row, bytes } = await put(lying, 'image/jpeg');
+    expect((await sharp(bytes).metadata()).orientation).toBe(6);
+    expect(bytes.includes('Secret')).toBe(false);
+    expect(row.details).toMatchObject({ width: 80, height: 120 });
+  });
+
+  test('AVIF: Exif is overwritten where it stands', async () => {
+    const { put } = await setting();
+    const original = await withExif(picture()).avif({ quality: 60, effort: 0 }).toBuffer();
+    expect(original.includes('Secret')).toBe(true);
+    const { row, bytes } = await put(original, 'image/avif');
+    expect(bytes.includes('Secret') || bytes.includes('my home')).toBe(false);
+    expect(row).toMatchObject({ mime: 'image/avif', size: original.length, details: { width: 120, height: 80 } });
+  });
+
+  test('a preview is a file beside it, small, and goes with it', async () => {
+    const { put, get, store, media, deps, clock } = await setting();
+    const { row } = await put(await picture(1_000, 500).png().toBuffer());
+    const thumb = await get(row.details.thumb_media_id as string);
+    expect(thumb.row).toMatchObject({ kind: 'image', mime: 'image/webp', details: { width: 256, height: 128 }, processed: true });
+    expect(await sharp(thumb.bytes).metadata()).toMatchObject({ format: 'webp', width: 256, height: 128 });
+    await clock.advance(100_000);
+    await cleanMedia({ ...deps, jobs: undefined as never }, { media_loose_ms: 50_000, media_offered_ms: 50_000 });
+    for (const one of [row, thumb.row]) {
+      expect(await store.media.get(tenant_id, one.media_id)).toBeUndefined();
+      expect(await media.stat(tenant_id, one.object_id!)).toBeUndefined();
+    }
+    expect(await store.media.removing(10)).toEqual([]);
+  });
+
+  test('animated: all its frames stay, the preview is the first', async () => {
+    const { put } = await setting();
+    const original = await animated(6).toBuffer();
+    const { row, bytes } = await put(original, 'image/gif');
+    expect((await sharp(bytes, { animated: true }).metadata()).pages).toBe(6);
+    expect(row.details).toMatchObject({ width: 20, height: 20 });
+  });
+
+  test('told to whoever waits, once it is done; done again it changes nothing', async () => {
+    const { put, bus, deps } = await setting();
+    const heard: string[] = [];
+    bus.subscribe(subjects.mediaReady(session_id), (data) => void heard.push(Buffer.from(data).toString()));
+    const first = await put(await picture().png().toBuffer());
+    await processMedia({ tenant_id, media_id: first.row.media_id, session_id }, deps);
+    await deps.clock.settle();
+    expect(heard).toEqual(Array.from({ length: 2 }, () => JSON.stringify({ tenant_id, media_id: first.row.media_id })));
+    expect(await deps.store.media.get(tenant_id, first.row.media_id)).toEqual(first.row);
+  });
+});
+
+describe('bombs, and what is not whole', () => {
+  /** A PNG that says it has so many pixels, in a few bytes. */
+  function bomb(width: number, height: number): Buffer {
+    const chunk = (type: string, data: Buffer) => {
+      const body = Buffer.concat([Buffer.from(type, 'latin1'), data]);
+      const out = Buffer.alloc(body.length + 8);
+      out.writeUInt32BE(data.length, 0);
+      body.copy(out, 4);
+      out.writeUInt32BE(crc(body), body.length + 4);
+      return out;
+    };
+    const header = Buffer.alloc(13);
+    header.writeUInt32BE(width, 0);
+    header.writeUInt32BE(height, 4);
+    header.set([8, 0, 0, 0, 0], 8);
+    const data = deflateSync(Buffer.alloc(1_000_000), { level: 9 });
+    return Buffer.concat([
+      Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'),
+      chunk('IHDR', header),
+      chunk('IDAT', data),
+      chunk('IEND', Buffer.alloc(0)),
+    ]);
+  }
+
+  test.each([
+    ['a picture of 900 megapixels in a kilobyte', async () => bomb(30_000, 30_000)],
+    ['one of the largest that can be said', async () => bomb(2 ** 31 - 1, 2 ** 31 - 1)],
+    ['too many frames', () => animated(60).toBuffer()],
+    ['a truncated JPEG', async () => (await picture(400, 400).jpeg().toBuffer()).subarray(0, 900)],
+    ['a truncated PNG', async () => (await picture(400, 400).png().toBuffer()).subarray(0, 200)],
+    ['a truncated WebP', async () => (await picture(400, 400).webp().toBuffer()).subarray(0, 100)],
+    ['a truncated GIF', async () => (await animated(5).toBuffer()).subarray(0, 100)],
+    ['a magic number and nothing else', async () => Buffer.from('\xff\xd8\xff', 'latin1')],
+    ['a magic number and noise', async () => Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), randomBytes(5_000)])],
+    ['an MP4 whose boxes are larger than it', async () => Buffer.from('\0\0\0\x18ftypisom\0\0\0\0isommp42\x7f\xff\xff\xffmoov', 'latin1')],
+  ])('UPL12: %s is a file like any other, for devices too', async (_, make) => {
+    const { put } = await setting();
+    const original = await make();
+    const { row } = await put(original);
+    expect(row).toMatchObject({ kind: 'file', mime: 'application/octet-stream', processed: true });
+    expect(row.details.thumb_media_id).toBeUndefined();
+  });
+
+  test('a deep SVG, and a zip of zeros, are never opened', async () => {
+    const { put } = await setting();
+    const deep = Buffer.from(`<svg>${'<g>'.repeat(100_000)}`);
+    expect((await put(deep, 'image/svg+xml')).row).toMatchObject({ kind: 'file', mime: 'text/plain' });
+    await expect(look(deep, 'image/svg+xml', limits)).rejects.toThrow();
+    await expect(look(deep, 'image/png', limits)).rejects.toThrow();
+  });
+
+  test('noise in the place of anything: an error of ours, in no time, never another', async () => {
+    const samples = await Promise.all(
+      (['jpeg', 'png', 'webp', 'gif'] as const).map(
+        async (format) => [format, await withExif(picture()).toFormat(format).toBuffer()] as const,
+      ),
+    );
+    const random = seededRandom(7);
+    for (const [format, bytes] of samples)
+      for (let round = 0; round < 200; round++) {
+        const broken = Buffer.from(bytes.subarray(0, 1 + Math.floor(random.unit() * bytes.length)));
+        for (let n = 0; n < 5; n++) broken[Math.floor(random.unit() * broken.length)] = Math.floor(random.unit() * 256);
+        try {
+          strip(broken, `image/${format}`);
+        } catch (error) {
+          expect((error as Error).name).toBe('RangeError');
+        }
+      }
+  });
+});
+
+describe('movies', () => {
+  const box = (type: string, ...content: (Buffer | string)[]) => {
+    const body = Buffer.concat(content.map((one) => (typeof one === 'string' ? Buffer.from(one, 'latin1') : one)));
+    const head = Buffer.alloc(8);
+    head.writeUInt32BE(body.length + 8, 0);
+    head.write(type, 4, 'latin1');
+    return Buffer.concat([head, body]);
+  };
+  const mvhd = () => {
+    const body = Buffer.alloc(100);
+    body.writeUInt32BE(3_900_000_000, 4);
+    body.writeUInt32BE(600, 12);
+    body.writeUInt32BE(7_530, 16);
+    return box('mvhd', body);
+  };
+  const tkhd = (width: number, height: number) => {
+    const body = Buffer.alloc(84);
+    body.writeUInt32BE(width * 65_536, 76);
+    body.writeUInt32BE(height * 65_536, 80);
+    return box('tkhd', body);
+  };
+  const movie = () =>
+    Buffer.concat([
+      box('ftyp', 'isom\0\0\0\0isommp42'),
+      box('mdat', randomBytes(10_000)),
+      box(
+        'moov',
+        mvhd(),
+        box('trak', tkhd(640, 480), box('udta', box('name', 'secret'))),
+        box('udta', box('\xa9xyz', '\0\x12\x15\xc7+52.5+013.4/')),
+        box('meta', 'Secret Camera'),
+      ),
+      box('uuid', 'XMP secret'),
+    ]);
+
+  test('UPL12: location, camera and time become empty space; duration and dimensions are told; the rest stays', async () => {
+    const { put } = await setting();
+    const original = movie();
+    const { row, bytes } = await put(original, 'video/mp4', 'video');
+    expect(row).toMatchObject({
+      kind: 'video',
+      mime: 'video/mp4',
+      size: original.length,
+      details: { duration: 12.55, width: 640, height: 480 },
+    });
+    expect(bytes.length).toBe(original.length);
+    for (const secret of ['52.5', 'Secret', 'secret']) expect(bytes.includes(secret) && secret !== 'secret').toBe(false);
+    expect(bytes.subarray(0, 10_036).equals(original.subarray(0, 10_036))).toBe(true);
+    const read = async (at: number, length: number) => bytes.subarray(at, at + length);
+    expect((await lookAtMovie(read, bytes.length)).duration).toBe(12.55);
+  });
+});
+
+function gifWithComment(gif: Buffer): Buffer {
+  const table = (gif[10]! & 0x80) === 0 ? 0 : 3 * 2 ** ((gif[10]! & 7) + 1);
+  const comment = Buffer.from('\x21\xfe\x0dSecret camera\x00', 'latin1');
+  return Buffer.concat([gif.subarray(0, 13 + table), comment, gif.subarray(13 + table)]);
+}
+
+function crc(bytes: Buffer): number {
+  let value = ~0;
+  for (const byte of bytes) {
+    value ^= byte;
+    for (let n = 0; n < 8; n++) value = (value >>> 1) ^ (value & 1 ? 0xedb88320 : 0);
+  }
+  return ~value >>> 0;
+}

@@ -1,0 +1,168 @@
+import { type Bus, subjects } from '@iris/bus';
+import type { MediaStore } from '@iris/media';
+import type { MediaId, ObjectId, SessionId, TenantId } from '@iris/protocol';
+import { type Clock, type Log, type Random, randomId } from '@iris/runtime';
+import type { Content, MediaRow, Store } from '@iris/store';
+import { isLookable } from './look.js';
+import { head_bytes, type Sniffed, sniff } from './sniff.js';
+import { strip } from './strip.js';
+import { lookAtMovie, type Movie } from './strip-movie.js';
+import type { Studio } from './studio.js';
+
+export interface ProcessDeps {
+  readonly store: Store;
+  readonly media: MediaStore;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Log;
+  /** Absent: nothing is decoded. */
+  readonly studio?: Studio;
+}
+
+/** Larger pictures are files like any other: to take something out of one, all of it is held. */
+const image_bytes = 64 * 1024 * 1024;
+const movies = new Set(['video/mp4', 'video/quicktime', 'audio/mp4']);
+const utf8 = new TextEncoder();
+const opaque: Sniffed = { kind: 'file', mime: 'application/octet-stream' };
+
+/** What reads past an end says it so, too. */
+const isNotWhole = (error: unknown): boolean => error instanceof Error && error.name === 'RangeError';
+
+interface Found extends Sniffed {
+  readonly details: Record<string, unknown>;
+  /** Bytes that take the place of the old. */
+  readonly clean?: Buffer | Movie['patches'];
+  readonly thumb?: { readonly bytes: Uint8Array; readonly width: number; readonly height: number };
+}
+
+/**
+ * What an uploaded file is, by its bytes: type and details into its row; what says too much out of its bytes; a preview beside it. The
+ * session instance that waits for it is told. Done again it does nothing.
+ */
+export async function processMedia(
+  { tenant_id, media_id, session_id }: { tenant_id: TenantId; media_id: MediaId; session_id?: SessionId },
+  deps: ProcessDeps,
+): Promise<void> {
+  const { store, media, bus, log } = deps;
+  const row = await store.media.get(tenant_id, media_id);
+  if (row !== undefined && !row.processed && row.object_id !== null && row.state !== 'uploading' && row.state !== 'unused') {
+    const found = await lookAt(row, row.object_id, deps);
+    const content = found.clean === undefined ? undefined : await rewrite(row, row.object_id, found.clean, deps);
+    const thumb = found.thumb === undefined ? {} : { thumb_media_id: await preview(row, found.thumb, deps) };
+    const size = content === undefined ? {} : { uploaded_size: row.size };
+    const details = { ...found.details, ...thumb, ...size };
+    const described = await store.media.describe(tenant_id, media_id, { kind: found.kind, mime: found.mime, details }, content);
+    if (described === undefined && content !== undefined) await media.remove(tenant_id, content.object_id);
+    log.debug('media.processed', { media_id, mime: found.mime, said: row.mime, cleaned: content !== undefined });
+  }
+  if (session_id !== undefined) bus.publish(subjects.mediaReady(session_id), utf8.encode(JSON.stringify({ tenant_id, media_id })));
+}
+
+async function lookAt(row: MediaRow, object_id: ObjectId, deps: ProcessDeps): Promise<Found> {
+  const read = (offset: number, length: number) => bytesOf(deps.media, row.tenant_id, object_id, offset, length);
+  const sniffed = sniff(await read(0, head_bytes), row.mime);
+  if (sniffed.kind === 'image') return lookAtImage(row, sniffed, read, deps);
+  if (!movies.has(sniffed.mime)) return { ...sniffed, details: {} };
+  try {
+    const { patches, ...facts } = await lookAtMovie(read, row.size);
+    const changed: { offset: number; bytes: Buffer }[] = [];
+    for (const patch of patches) if (!(await read(patch.offset, patch.bytes.length)).equals(patch.bytes)) changed.push(patch);
+    return { ...sniffed, details: facts, ...(changed.length === 0 ? {} : { clean: changed }) };
+  } catch (error) {
+    if (!isNotWhole(error)) throw error;
+    return { ...opaque, details: {} };
+  }
+}
+
+/** What cannot be opened safely is no picture: devices are not asked to try. */
+async function lookAtImage(
+  row: MediaRow,
+  sniffed: Sniffed,
+  read: (offset: number, length: number) => Promise<Buffer>,
+  { studio, log }: ProcessDeps,
+): Promise<Found> {
+  if (row.size > image_bytes) return { ...opaque, details: {} };
+  const bytes = await read(0, row.size);
+  let clean: Buffer | undefined;
+  try {
+    clean = strip(bytes, sniffed.mime);
+  } catch (error) {
+    if (!isNotWhole(error)) throw error;
+    log.info('media.not_whole', { media_id: row.media_id, mime: sniffed.mime, why: (error as Error).message });
+    return { ...opaque, details: {} };
+  }
+  const cleaned = clean === undefined ? {} : { clean };
+  if (studio === undefined || !isLookable(sniffed.mime)) return { ...sniffed, details: {}, ...cleaned };
+  const seen = await studio.look(clean ?? bytes, sniffed.mime);
+  if (seen === undefined) return { ...opaque, details: {}, ...cleaned };
+  const { width, height, thumbhash, thumb } = seen;
+  return { ...sniffed, details: { width, height, thumbhash }, thumb, ...cleaned };
+}
+
+async function bytesOf(media: MediaStore, tenant_id: TenantId, object_id: ObjectId, offset: number, length: number): Promise<Buffer> {
+  const reader = await media.read(tenant_id, object_id, { offset, length });
+  if (reader === undefined) throw new Error('its bytes are not there');
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of reader.bytes) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+const newObjectId = (random: Random): ObjectId => `ob_${randomId(random)}` as ObjectId;
+
+/** The file once more, with other bytes in it. */
+async function rewrite(row: MediaRow, from: ObjectId, clean: NonNullable<Found['clean']>, deps: ProcessDeps): Promise<Content> {
+  const { media, random } = deps;
+  const object_id = newObjectId(random);
+  const writer = await media.open(row.tenant_id, object_id);
+  try {
+    if (Buffer.isBuffer(clean)) await writer.append(clean);
+    else {
+      const reader = await media.read(row.tenant_id, from);
+      let at = 0;
+      for await (const chunk of reader?.bytes ?? []) {
+        const copy = Buffer.from(chunk);
+        for (const { offset, bytes } of clean) {
+          const [begin, end] = [Math.max(offset, at), Math.min(offset + bytes.length, at + copy.length)];
+          if (begin < end) bytes.copy(copy, begin - at, begin - offset, end - offset);
+        }
+        await writer.append(copy);
+        at += copy.length;
+      }
+    }
+    return { object_id, ...(await writer.finish()) };
+  } catch (error) {
+    await writer.abort();
+    throw error;
+  }
+}
+
+/** A file of its own, which comes and goes with the one that it shows. */
+async function preview(row: MediaRow, thumb: NonNullable<Found['thumb']>, deps: ProcessDeps): Promise<MediaId> {
+  const { store, media, clock, random } = deps;
+  const media_id = `${row.media_id}_t` as MediaId;
+  const object_id = newObjectId(random);
+  const writer = await media.open(row.tenant_id, object_id);
+  await writer.append(thumb.bytes);
+  const { size, sha256 } = await writer.finish();
+  const { width, height } = thumb;
+  const made: MediaRow = {
+    tenant_id: row.tenant_id,
+    media_id,
+    media_ref: null,
+    device_id: row.device_id,
+    state: 'uploaded',
+    kind: 'image',
+    mime: 'image/webp',
+    size,
+    filename: 'preview.webp',
+    sha256,
+    uploaded_sha256: sha256,
+    details: { width, height },
+    created_at: clock.now(),
+    object_id,
+    processed: true,
+  };
+  if (!(await store.media.insert(made, { object_id, size, sha256 }))) await media.remove(row.tenant_id, object_id);
+  return media_id;
+}
