@@ -1,3 +1,4 @@
+import { systemClock } from '@iris/runtime';
 import { type Look, type LookLimits, look } from './look.js';
 
 /** What the studio asks its process, and what that answers. */
@@ -13,9 +14,9 @@ const memoryCheck_ms = 20;
 const memory_bytes = Number(process.argv[2]);
 
 // What decodes is not JavaScript, and no limit of V8 counts what it takes.
-setInterval(() => {
+systemClock.every(memoryCheck_ms, () => {
   if (process.memoryUsage.rss() > memory_bytes) process.exit(137);
-}, memoryCheck_ms).unref();
+});
 process.on('disconnect', () => process.exit(0));
 process.on('message', ({ n, bytes, mime, limits }: Sitting) => {
   look(bytes, mime, limits).then(

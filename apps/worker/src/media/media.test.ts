@@ -29,7 +29,7 @@ const gps = {
   IFD0: { Make: 'Secret Camera', Model: 'Secret 9', ImageDescription: 'my home' },
   IFD3: { GPSLatitudeRef: 'N', GPSLatitude: '52/1 30/1 0/1', GPSLongitudeRef: 'E', GPSLongitude: '13/1 24/1 0/1' },
 };
-const withExif = (of: sharp.Sharp) => of.withExif(gps);
+const withExif = (of: ReturnType<typeof picture>) => of.withExif(gps);
 const animated = (frames: number) =>
   sharp(Buffer.concat(Array.from({ length: frames }, (_, n) => Buffer.alloc(20 * 20 * 3, n * 40))), {
     raw: { width: 20, height: 20 * frames, channels: 3, pageHeight: 20 },

@@ -51,7 +51,7 @@ function boxAt(bytes: Buffer, at: number, room: number): { type: string; header:
 }
 
 function blankMoov(moov: Buffer, header: number): { duration?: number; width?: number; height?: number } {
-  const facts: { duration?: number; width?: number; height?: number } = {};
+  let facts: { duration?: number; width?: number; height?: number } = {};
   const walk = (from: number, to: number, depth: number): void => {
     for (let at = from; at + 8 <= to; ) {
       const { type, header: own, length } = boxAt(moov, at, to - at);
@@ -71,13 +71,13 @@ function blankMoov(moov: Buffer, header: number): { duration?: number; width?: n
     moov.fill(0, body + 4, body + (long ? 20 : 12));
     const scale = moov.readUInt32BE(body + (long ? 20 : 12));
     const units = long ? Number(moov.readBigUInt64BE(body + 24)) : moov.readUInt32BE(body + 16);
-    if (scale > 0) facts.duration = Math.round((units / scale) * 1_000) / 1_000;
+    if (scale > 0) facts = { ...facts, duration: Math.round((units / scale) * 1_000) / 1_000 };
   };
   const dimensions = (body: number, end: number) => {
     const long = moov[body] === 1;
     moov.fill(0, body + 4, body + (long ? 20 : 12));
     const [width, height] = [moov.readUInt32BE(end - 8) >>> 16, moov.readUInt32BE(end - 4) >>> 16];
-    if (width > 0 && height > 0) Object.assign(facts, { width, height });
+    if (width > 0 && height > 0) facts = { ...facts, width, height };
   };
   walk(header, moov.length, 0);
   return facts;

@@ -96,16 +96,26 @@ export const media: readonly Check[] = [
     },
   },
   {
-    rules: ['UPL10', 'CAP11'],
+    rules: ['UPL10'],
     async run(ctx) {
-      const device = await ctx.join('phone', { caps: { media_url: true } });
+      const device = await ctx.join('phone');
       const { media_ref, answer } = await upload(ctx, device, png, { kind: 'file', mime: 'text/plain' });
       like('UPL10', answer, { type: 'media.upload.ack' });
       const echo = await device.send(ctx.text('mislabelled'), { ...ctx.lane, media_refs: [media_ref] });
       const entry = (echo.payload.media as { media_id: string; mime: string; kind: string; url?: string }[] | undefined)?.[0];
       must('UPL10', entry?.mime === 'image/png' && entry.kind === 'image', `it is stored as ${JSON.stringify(entry)}`);
-      must('CAP11', typeof entry.url === 'string', 'no url with the media_url cap');
-      return `stored as ${entry.mime}, with a url`;
+      return `stored as ${entry.mime}`;
+    },
+  },
+  {
+    rules: ['CAP11'],
+    async run(ctx) {
+      const device = await ctx.join('phone', { caps: { media_url: true } });
+      const { media_ref } = await upload(ctx, device, png);
+      const echo = await device.send(ctx.text('with a url'), { ...ctx.lane, media_refs: [media_ref] });
+      const entry = (echo.payload.media as { url?: string }[] | undefined)?.[0];
+      must('CAP11', typeof entry?.url === 'string', 'no url with the media_url cap');
+      return 'its entry has a url';
     },
   },
   {
