@@ -1,27 +1,8 @@
-import { fcmError, lane, onStage, type Stage, type StageOptions } from '@iris/testkit';
+import { fcmError, lane, type Stage } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
+import { away, finalsOf, ledgerOf, onPushStage as push, turn } from './push-stage.js';
 
-/** The tablet is away and has an FCM token; the phone stays. */
-async function away({ b, world }: Stage, token = 'token-b') {
-  await b.request('fcm.register', { fcm_token: token });
-  b.cut();
-  await world.advance(100);
-}
-const push = (play: (stage: Stage) => Promise<void>, more: StageOptions = {}) => onStage(play, { push: true, ...more });
-
-/** A whole turn; gives the final's text. */
-async function turn({ a, agent }: Stage, text: string, answer: string) {
-  await a.send(text);
-  const running = await agent.turn();
-  running.message(answer);
-  running.end();
-  await a.next('agent.idle');
-}
-const ledgerOf = async ({ world, tenant }: Stage, device: string) =>
-  (await world.store.pushLedger.explain(tenant.tenant_id, device as never, { limit: 100 })).map(
-    ({ cursor, state, why, provider, answer, attempts }) => ({ cursor, state, why, provider, answer, attempts }),
-  );
-const finalOf = (stage: Stage) => stage.tenant.log.filter(({ frame }) => frame.payload.role === 'assistant').at(-1)!.cursor;
+const finalOf = (stage: Stage) => finalsOf(stage).at(-1)!.cursor;
 
 describe('who is pushed', () => {
   test('PSH2 PSH3 C30: a device that is away gets one push of a final, one that is here gets none, and the ledger says so', () =>
@@ -93,7 +74,7 @@ describe('providers', () => {
   test('C86 PSH15: 429 with Retry-After for one, 5xx for another: the third is pushed within 2 s, nobody before its time', () =>
     push(async (stage) => {
       const { world, tenant } = stage;
-      await away(stage, 'token-b');
+      await away(stage);
       for (const name of ['limited', 'broken']) {
         const device = await tenant.join(name);
         await device.request('fcm.register', { fcm_token: `token-${name}` });
@@ -104,7 +85,7 @@ describe('providers', () => {
       await world.advance(3_000);
       await turn(stage, 'hi', 'one');
       const began = stage.tenant.log.find(({ frame }) => frame.payload.role === 'assistant')!.at!;
-      await world.advance(3_600_000);
+      await world.advance(400_000);
       const at = (token: string) => world.fakes.fcm.asked.filter((one) => one.token === token).map((one) => one.at - began);
       expect(at('token-b')[0]).toBeLessThan(2_000);
       expect(at('token-limited')).toHaveLength(2);

@@ -1,5 +1,5 @@
 import { type Control, memoryHub, subjects } from '@iris/bus';
-import { type DeviceId, defaultQuotas, type TenantId, type TokenId } from '@iris/protocol';
+import { type ChatId, type DeviceId, defaultQuotas, type TenantId, type TokenId } from '@iris/protocol';
 import { silentLog } from '@iris/runtime';
 import { manualClock, seededRandom } from '@iris/runtime/testing';
 import { memoryStore, type Store, tokenHash } from '@iris/store';
@@ -194,6 +194,54 @@ test('devices are listed and revoked', async () => {
   expect((await store.devices.get(tenant_id as TenantId, hello.device_id))?.revoked_at).not.toBeNull();
   expect(heard).toEqual([{ kind: 'revoked', tenant_id, device_id: 'dev/ä 1' }]);
   expect((await call('DELETE', `/v1/tenants/${tenant_id}/devices/none`)).status).toBe(404);
+});
+
+test('PSH16: why a phone did, or did not, buzz; how much providers are told', async () => {
+  const { tenant_id: id } = await makeTenant();
+  const tenant_id = id as TenantId;
+  const device_id = 'phone' as DeviceId;
+  const lane = { chat_id: 'android:default' as ChatId, thread_id: null };
+  await store.devices.hello({ tenant_id, device_id, name: '', caps: {}, token_id: 'tk' as TokenId, at: 1, max: 9 });
+  const row = {
+    ...lane,
+    tenant_id,
+    device_id,
+    class: 'reply',
+    with_cursor: null,
+    attempts: 0,
+    due_at: 0,
+    decided_at: 5,
+    withdrawn_at: null,
+  } as const;
+  await store.pushLedger.decide([
+    { ...row, cursor: 3, covers: 3, state: 'sent', why: null, provider: 'fcm', answer: '200', attempts: 1, sent_at: 6 },
+    { ...row, cursor: 4, covers: 4, state: 'skipped', why: 'confirmed', provider: null, answer: null, sent_at: null },
+    {
+      ...row,
+      cursor: 5,
+      covers: 5,
+      state: 'failed',
+      why: 'refused',
+      provider: 'fcm',
+      answer: '400 INVALID_ARGUMENT',
+      attempts: 1,
+      sent_at: null,
+    },
+  ]);
+  const url = `/v1/tenants/${tenant_id}/devices/${device_id}/push`;
+  const said = async (cursor: number) => (await call('GET', `${url}/${cursor}`)).body.explanation;
+  expect(await said(3)).toBe('Yes: fcm accepted it after 1 attempt.');
+  expect(await said(4)).toBe('No: the device had the frame already.');
+  expect(await said(5)).toBe('No: refused after 1 attempt. fcm answered 400 INVALID_ARGUMENT.');
+  expect(await said(9)).toMatch(/^No: the frame is not worth a push/);
+  expect((await call('GET', `${url}?limit=2`)).body.decisions.map(({ cursor }) => cursor)).toEqual([5, 4]);
+  expect((await call('GET', `${url}?cursor=3`)).body.decisions).toMatchObject([{ cursor: 3, state: 'sent', sent_at: 6 }]);
+  expect((await call('GET', `/v1/tenants/${tenant_id}/devices/nobody/push/3`)).status).toBe(404);
+  const settings = `/v1/tenants/${tenant_id}/push`;
+  expect((await call('GET', settings)).body).toEqual({ content: 'full' });
+  expect((await call('PATCH', settings, { content: 'encrypted' })).body).toEqual({ content: 'encrypted' });
+  expect((await call('PATCH', settings, { content: 'loud' })).status).toBe(400);
+  expect(await store.pushRules.content(tenant_id)).toBe('encrypted');
 });
 
 test('quotas are merged and told; wrong ones change nothing', async () => {

@@ -16,6 +16,7 @@ import { archiveRoutes } from './routes/archive.js';
 import { deviceRoutes } from './routes/devices.js';
 import { insightRoutes } from './routes/insight.js';
 import { pairingRoutes } from './routes/pairing.js';
+import { pushRoutes } from './routes/push.js';
 import { tenantRoutes } from './routes/tenants.js';
 import { tokenRoutes } from './routes/tokens.js';
 import { ErrorBody } from './schemas.js';
@@ -106,7 +107,7 @@ export async function buildApi(deps: ControlDeps, config: ControlConfig): Promis
 
   const quotas = Object.fromEntries(Object.keys(Quotas.properties).map((name) => [name, config[name as keyof Quotas]])) as Quotas;
   const routes = routing(deps, { quotas, announcer: announce, actors: known, public_url: config.public_url });
-  for (const add of [tenantRoutes, tokenRoutes, pairingRoutes, deviceRoutes, agentRoutes, insightRoutes, archiveRoutes]) add(api, routes);
+  for (const add of [tenantRoutes, tokenRoutes, pairingRoutes, deviceRoutes, pushRoutes, agentRoutes, insightRoutes, archiveRoutes]) add(api, routes);
   await api.ready();
   return api;
 }

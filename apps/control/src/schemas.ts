@@ -244,3 +244,46 @@ export const Imported = Type.Object({
   rows: perTable,
   files: Type.Integer(),
 });
+
+export const PushSettings = Type.Object(
+  {
+    content: Type.Union([Type.Literal('full'), Type.Literal('title'), Type.Literal('ids'), Type.Literal('encrypted')], {
+      description: 'what providers may read of a push; `encrypted`: only the device can',
+    }),
+  },
+  strict,
+);
+const cursorText = Type.String({ pattern: '^\\d{1,16}$' });
+export const LedgerQuery = Type.Object(
+  {
+    cursor: Type.Optional(cursorText),
+    limit: Type.Optional(Type.String({ pattern: '^([1-9]\\d{0,2}|1000)$', description: '1 to 1000, default 50' })),
+  },
+  strict,
+);
+const decision = {
+  cursor: Type.Integer(),
+  class: Type.String(),
+  chat_id: Type.String(),
+  thread_id: nullable('null in a flat lane'),
+  state: Type.String({ description: 'pending, sending, sent, skipped, failed or collapsed' }),
+  why: nullable('why not, or what it waits for'),
+  with_cursor: Type.Union([Type.Integer(), Type.Null()], { description: 'the frame whose push stands for this one' }),
+  covers: Type.Integer({ description: 'the highest cursor that the push stands for' }),
+  provider: nullable('who carried it'),
+  answer: nullable('what the provider said last'),
+  attempts: Type.Integer(),
+  due_at: Type.Integer(),
+  decided_at: Type.Integer(),
+  sent_at: time,
+  withdrawn_at: time,
+};
+export const LedgerPage = Type.Object({ decisions: Type.Array(Type.Object({ ...decision, explanation: Type.String() })) });
+export const Explained = {
+  params: Type.Object({ ...DeviceParams.properties, cursor: cursorText }),
+  answer: Type.Object({
+    cursor: Type.Integer(),
+    explanation: Type.String(),
+    decision: Type.Union([Type.Object(decision), Type.Null()]),
+  }),
+};

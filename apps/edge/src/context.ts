@@ -10,6 +10,7 @@ import type { Feed } from './feed.js';
 import type { Forward } from './forward.js';
 import type { Asker } from './media-ask.js';
 import type { Pages } from './pages.js';
+import type { Answering } from './push-answer.js';
 import type { Addresses } from './rate-limit.js';
 import type { SocketGroups } from './socket.js';
 
@@ -50,6 +51,8 @@ export interface EdgeContext {
   readonly connections: Map<ConnectionId, DeviceConnection | AgentLink>;
   /** Questions of the edge's own that have no answer yet. */
   readonly askers: Map<ConnectionId, Asker>;
+  /** HTTP requests that wait for a session's word. */
+  readonly answering: Map<ConnectionId, Answering>;
   readonly feeds: Map<TenantId, Feed>;
   /** Feeds that are believed to be behind; looked at each tick. */
   readonly seeking: Set<Feed>;

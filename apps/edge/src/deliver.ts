@@ -41,6 +41,8 @@ function one(edge: EdgeContext, record: ToEdge) {
       return;
     }
     case 'answer': {
+      const answering = edge.answering.get(record.connection_id);
+      if (answering !== undefined) return answering.settle(record.body);
       const connection = edge.connections.get(record.connection_id);
       if (connection === undefined) return mediaAnswered(edge, record.connection_id, record.n, record.body);
       if (connection.peer === 'agent') return agentAnswered(edge, connection, record);

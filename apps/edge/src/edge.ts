@@ -21,6 +21,7 @@ import { wakePull } from './local/media-pull.js';
 import { mediaOverdue } from './media-ask.js';
 import { close, refuse } from './outbound.js';
 import { pages } from './pages.js';
+import { answerOverdue, answerPush, type HttpReply } from './push-answer.js';
 import { addresses } from './rate-limit.js';
 import { relayDoor } from './relay/door.js';
 import { seekTick } from './repair.js';
@@ -32,6 +33,8 @@ export interface Edge {
   readonly edge_id: EdgeId;
   /** A socket has opened. Safe to call before {@link start} and while draining. */
   accept(socket: Socket, opening: Opening): SocketEvents;
+  /** `POST /push/answer`: see push-answer.ts. */
+  answerPush(body: string, address: string): Promise<HttpReply>;
   /** Hear the bus. Resolves when requests of sockets can be answered as soon as a session instance is there. */
   start(): Promise<void>;
   /** Leaves readiness and closes all sockets in waves with 1012; `service`: tell devices `status restarting` first. */
@@ -87,6 +90,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
       left: (caller) => void connections.delete(caller.connection_id),
     }),
     askers: new Map(),
+    answering: new Map(),
     feeds: new Map(),
     seeking: new Set(),
     stuck: new Set(),
@@ -182,6 +186,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
       edge.greeting.add(connection);
       return connection;
     },
+    answerPush: (body, address) => answerPush(edge, body, address),
     async start() {
       if (started) return;
       started = true;
@@ -193,6 +198,8 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
         outbox.onReconnected(() => {
           // What registered us may be gone, and what was appended meanwhile came to nobody.
           for (const round of edge.rounds) void refresh(edge, round);
+          // So may be what devices have confirmed, which is never said twice by itself.
+          for (const { live, behind } of edge.feeds.values()) for (const one of [...live, ...behind]) edge.confirmed.add(one);
           void checkHeads(edge, edge.feeds.values());
         }),
         deps.meter.gauge('iris_edge_connections', () => stats().devices),
@@ -230,6 +237,8 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
 
 /** A request was not answered by its deadline: nobody asks for it any more. */
 function overdue(edge: EdgeContext, connection_id: ConnectionId, request: InFlight) {
+  const answering = edge.answering.get(connection_id);
+  if (answering !== undefined) return answerOverdue(answering);
   const connection = edge.connections.get(connection_id);
   if (connection === undefined) return;
   if (request.type === 'hello') unanswered(edge, connection);

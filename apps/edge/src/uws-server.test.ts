@@ -312,6 +312,31 @@ describe('what comes in', () => {
   });
 });
 
+describe('POST /push/answer', () => {
+  test('PSH17: the body goes to the edge, whole; its reply comes back, to any page; too much, and any other method, is refused', async () => {
+    const asked: [string, string][] = [];
+    const answerPush = async (body: string, address: string) => {
+      asked.push([body, address]);
+      return { status: 401, body: '{"error":{}}' };
+    };
+    const { server } = await bench({ answerPush, trusted_proxies: ['127.0.0.1'] });
+    const url = `http://127.0.0.1:${server.port}/push/answer`;
+    const body = JSON.stringify({ token: 't', value: 'ä'.repeat(1_000) });
+    const reply = await fetch(url, { method: 'POST', body, headers: { 'x-forwarded-for': '203.0.113.7' } });
+    expect([reply.status, reply.headers.get('access-control-allow-origin'), await reply.text()]).toEqual([401, '*', '{"error":{}}']);
+    expect(asked).toEqual([[body, '203.0.113.7']]);
+    expect((await fetch(url, { method: 'POST', body: 'x'.repeat(9_000) })).status).toBe(413);
+    expect((await fetch(url, { method: 'OPTIONS' })).status).toBe(204);
+    expect((await fetch(url)).status).toBe(404);
+    expect(asked).toHaveLength(1);
+  });
+
+  test('without it there is no such path', async () => {
+    const { server } = await bench();
+    expect((await fetch(`http://127.0.0.1:${server.port}/push/answer`, { method: 'POST', body: '{}' })).status).toBe(404);
+  });
+});
+
 test('the addon for this platform is the one that was looked at', () => {
   const folder = join(createRequire(import.meta.url).resolve('uWebSockets.js'), '..');
   const sums: Record<string, string> = {

@@ -3,6 +3,7 @@ import { limits } from '@iris/protocol';
 import { type Clock, systemClock } from '@iris/runtime';
 import { clientAddress, networks, originAllowed } from './peer.js';
 import { relayBearerLength } from './relay/auth.js';
+import { answerBytes, type HttpReply } from './push-answer.js';
 import type { Opening, Socket, SocketEvents, SocketGroups } from './socket.js';
 
 export interface UwsServerOptions {
@@ -19,6 +20,8 @@ export interface UwsServerOptions {
    * what a stranger may make us hold.
    */
   readonly maxPayload?: number;
+  /** What `POST /push/answer` is answered with. Absent: there is no such path. */
+  readonly answerPush?: (body: string, address: string) => Promise<HttpReply>;
   /** PEM files, to end TLS here. */
   readonly tls?: { readonly cert_file: string; readonly key_file: string };
   readonly clock?: Clock;
@@ -107,6 +110,25 @@ export async function startUwsServer(
         entry.socket?.forget();
         entry.events?.closed();
       },
+    });
+  }
+  const { answerPush } = options;
+  if (answerPush !== undefined) {
+    // The token in it is all the right there is: whoever has it may ask from any page.
+    const open = { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'content-type', 'access-control-max-age': '86400' };
+    app.options('/push/answer', (res) => void reply(res, '204 No Content', open, ''));
+    app.post('/push/answer', (res, req) => {
+      const address = clientAddress(text(res.getRemoteAddressAsText()), req.getHeader('x-forwarded-for'), proxies);
+      let aborted = false;
+      res.onAborted(() => {
+        aborted = true;
+      });
+      bodyOf(res, answerBytes, (body) => {
+        if (body === undefined) return void reply(res, '413 Payload Too Large', open, '');
+        void answerPush(body, address).then(({ status, body: said }) => {
+          if (!aborted) reply(res, String(status), { ...open, 'content-type': 'application/json' }, said);
+        });
+      });
     });
   }
   app.any('/*', (res) => void refuse(res, '404 Not Found'));
@@ -240,6 +262,30 @@ const text = (data: ArrayBuffer): string => Buffer.from(data).toString();
 
 function refuse(res: uws.HttpResponse, status: string) {
   res.cork(() => res.writeStatus(status).end(status.slice(4), true));
+}
+
+function reply(res: uws.HttpResponse, status: string, headers: Readonly<Record<string, string>>, body: string) {
+  res.cork(() => {
+    res.writeStatus(status);
+    for (const [name, value] of Object.entries(headers)) res.writeHeader(name, value);
+    res.end(body);
+  });
+}
+
+/** The whole body as text, or undefined, at once, when it is more than `most` bytes. */
+function bodyOf(res: uws.HttpResponse, most: number, done: (body: string | undefined) => void) {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  res.onData((chunk, last) => {
+    const before = size;
+    size += chunk.byteLength;
+    if (size > most) {
+      if (before <= most) done(undefined);
+      return;
+    }
+    chunks.push(Buffer.from(chunk.slice(0)));
+    if (last) done(Buffer.concat(chunks).toString('utf8'));
+  });
 }
 
 /** The address only this process may have: two that share one would share its sockets by chance. */

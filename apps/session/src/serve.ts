@@ -1,4 +1,4 @@
-import { isMediaAsk, passedOver, type ToSession, unpack } from '@iris/bus';
+import { isMediaAsk, passedOver, pushAnswer as pushAnswerType, type ToSession, unpack } from '@iris/bus';
 import { type ConnectionId, type DownFrame, decode, decodeAgent, encode, RequestError, rowOf, unsupported } from '@iris/protocol';
 import type { Meter } from '@iris/runtime';
 import { agentHello } from './agent/hello.js';
@@ -10,6 +10,7 @@ import { createLine, type Line, type Outcome, type Request } from './line.js';
 import { answerMediaAsk } from './media/asks.js';
 import type { Outgoing } from './outgoing.js';
 import { type Patience, Unavailable } from './patience.js';
+import { pushAnswer } from './push-answer.js';
 import { stallWatch } from './stall.js';
 
 export interface Serve {
@@ -26,6 +27,7 @@ const accepted = new Uint8Array();
 const text = new TextDecoder();
 const utf8 = new TextEncoder();
 const mediaAsk_ms = 10_000;
+const pushAnswer_ms = 10_000;
 
 /**
  * Hop one arrives here: requests are put in their connections' order, handled, and answered. The only place that catches: what a handler
@@ -57,7 +59,7 @@ export function createServe(deps: {
       // A store that fails before anything was decided is asked again with the whole of it: every step is idempotent.
       const deadline =
         request.peer === 'device'
-          ? begun + (isMediaAsk(request.type) ? mediaAsk_ms : (rowOf(request.type)?.up?.deadline_ms ?? 0))
+          ? begun + (isMediaAsk(request.type) ? mediaAsk_ms : (rowOf(request.type)?.up?.deadline_ms ?? pushAnswer_ms))
           : undefined;
       const handle = () => (deadline === undefined ? agent(request, entered, context) : device(request, deadline, entered, context));
       const answer = await deps.patience.persist(handle, { deadline, what: request.type });
@@ -174,6 +176,7 @@ function isPipelined({ peer, type }: Request): boolean {
 }
 
 async function device(request: Request, deadline: number, entered: () => void, context: Context): Promise<Answer> {
+  if (request.type === pushAnswerType && request.device_id === undefined) return pushAnswer(request, deadline, context);
   const { tenant_id, edge_id, connection_id, n } = request;
   if (isMediaAsk(request.type)) {
     const answer = await answerMediaAsk(request.type, tenant_id, JSON.parse(text.decode(request.body)), context);

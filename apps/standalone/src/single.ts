@@ -117,7 +117,10 @@ export async function startSingle(start: Start): Promise<System> {
     'edge',
     async () => {
       const origins = [loopback, 'localhost'].map((host) => `http://${host}:${place.web}`);
-      const server = await startUwsServer({ host: loopback, port, origins, clock }, (socket, opening) => made.accept(socket, opening));
+      const server = await startUwsServer(
+        { host: loopback, port, origins, clock, answerPush: (body, address) => made.answerPush(body, address) },
+        (socket, opening) => made.accept(socket, opening),
+      );
       const made = createEdge(
         {
           bus: hub.connect('edge'),

@@ -102,6 +102,12 @@ export type ToSession =
 /** See {@link ToSession} `type`; its body is the frame's JSON text, whatever it says. */
 export const passedOver = 'passed_over';
 
+/**
+ * See {@link ToSession} `type`: nobody's connection, but an HTTP request that answers a picker from its notification. Its body is `{token, value}`; it
+ * is answered by a frame, `ack` or `error`.
+ */
+export const pushAnswer = 'push.answer';
+
 /** How often an edge says which agent links it holds. */
 export const heldEvery_ms = 3_000;
 

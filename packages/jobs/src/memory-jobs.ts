@@ -22,13 +22,23 @@ interface Job {
 interface Worker {
   readonly handlers: Map<JobName, Handler>;
   readonly free: Map<JobName, number>;
-  readonly running: Set<Promise<void>>;
+  /** What runs, and the job that it is. */
+  readonly running: Map<Promise<void>, Job>;
 }
+
+/** One of several processes on a queue. */
+export interface MemoryJobsHandle extends Jobs {
+  /** The process is killed: what it was doing is taken up by another, once it is missed. */
+  die(): void;
+}
+
+/** How long a job of a dead worker is not missed. */
+const missed_ms = 15_000;
 
 /** The queue of one process or, through {@link connect}, of several. */
 export interface MemoryJobs extends Jobs {
   /** Another handle on the same queue; closing it ends only what it works. */
-  connect(): Jobs;
+  connect(): MemoryJobsHandle;
   /** Jobs that wait, delayed ones and retries included; repeats are not counted. */
   readonly waiting: number;
 }
@@ -81,7 +91,7 @@ export function memoryJobs({
           worker.free.set(name, worker.free.get(name)! + 1);
           start(name);
         });
-        worker.running.add(run);
+        worker.running.set(run, job);
       }
     }
   };
@@ -96,8 +106,9 @@ export function memoryJobs({
     }
   };
 
-  const connect = (): Jobs => {
+  const connect = (): MemoryJobsHandle => {
     const own = new Set<Working>();
+    const ownWorkers = new Set<Worker>();
     let closed = false;
     return {
       async enqueue(name, data, { delay_ms = 0, id } = {}) {
@@ -132,7 +143,8 @@ export function memoryJobs({
       async work(handlers, { concurrency }) {
         if (closed) throw new JobsUnavailable('closed');
         const table = new Map(Object.entries(handlers) as [JobName, Handler][]);
-        const worker: Worker = { handlers: table, free: new Map(), running: new Set() };
+        const worker: Worker = { handlers: table, free: new Map(), running: new Map() };
+        ownWorkers.add(worker);
         for (const name of table.keys()) worker.free.set(name, concurrency);
         workers.add(worker);
         for (const name of table.keys()) clock.soon(() => start(name));
@@ -140,7 +152,7 @@ export function memoryJobs({
           async end() {
             workers.delete(worker);
             own.delete(working);
-            await Promise.all(worker.running);
+            await Promise.all(worker.running.keys());
           },
         };
         own.add(working);
@@ -149,6 +161,13 @@ export function memoryJobs({
       async close() {
         closed = true;
         await Promise.all([...own].map((working) => working.end()));
+      },
+      die() {
+        closed = true;
+        for (const worker of ownWorkers) {
+          workers.delete(worker);
+          for (const job of worker.running.values()) delay(job, missed_ms);
+        }
       },
     };
   };

@@ -166,6 +166,8 @@ export interface PushLedger {
 
 export interface PushActions {
   add(rows: readonly { tenant_id: TenantId; hash: string; picker_id: PickerId; device_id: DeviceId; expires_at: number }[]): Promise<void>;
+  /** What `use` would give, without using it. */
+  find(tenant_id: TenantId, hash: string, by: string, now: number): Promise<{ picker_id: PickerId; device_id: DeviceId } | undefined>;
   /** Once: the same `by` may ask again. Undefined when it is unknown, used, or past its time. */
   use(tenant_id: TenantId, hash: string, by: string, now: number): Promise<{ picker_id: PickerId; device_id: DeviceId } | undefined>;
 }

@@ -48,6 +48,10 @@ test.each<[string, unknown[]]>([
   ['audit', ['GET', '/v1/audit']],
   ['trace m_1 --tenant t1', ['GET', '/v1/tenants/t1/messages/m_1/trace']],
   ['pair t1 --json --label x', ['POST', '/v1/tenants/t1/pairings', { label: 'x' }]],
+  ['push explain t1 --device dev/1 --cursor 7', ['GET', '/v1/tenants/t1/devices/dev%2F1/push/7']],
+  ['push explain t1 --device dev_1', ['GET', '/v1/tenants/t1/devices/dev_1/push']],
+  ['push content t1', ['GET', '/v1/tenants/t1/push']],
+  ['push content t1 ids', ['PATCH', '/v1/tenants/t1/push', { content: 'ids' }]],
   ['quotas set t1 devices=3 channels=9', ['PATCH', '/v1/tenants/t1/quotas', { devices: 3, channels: 9 }]],
 ])('iris %s', async (line, request) => {
   const { calls, printed } = await iris(line);
@@ -62,6 +66,12 @@ test('iris tenants list goes through every page', async () => {
     ['GET', '/v1/tenants?limit=1000&after=b'],
   ]);
   expect(JSON.parse(printed.join(''))).toEqual({ tenants: [{ tenant_id: 'a' }, { tenant_id: 'b' }] });
+});
+
+test('iris push explain without a tenant is about the only one there is', async () => {
+  const { calls } = await iris('push explain --device d', [{ tenants: [{ tenant_id: 'a' }] }, { explanation: '…' }]);
+  expect(calls.at(-1)).toEqual(['GET', '/v1/tenants/a/devices/d/push']);
+  await expect(iris('push explain --device d', [{ tenants: [{ tenant_id: 'a' }, { tenant_id: 'b' }] }])).rejects.toThrow('several tenants');
 });
 
 test.each([

@@ -18,7 +18,7 @@ const digits = (text: string): number => {
 export function program(io: { print: (text: string) => void; call?: Call; client?: ApiClient }): Command {
   const iris = new Command('iris')
     .description(
-      'Tenants, tokens, devices, agents and quotas of an Iris Gateway. Without --url and --token it speaks as whoever signed in, or to the `npm start` of this folder.',
+      'Tenants, tokens, devices, agents, pushes and quotas of an Iris Gateway. Without --url and --token it speaks as whoever signed in, or to the `npm start` of this folder.',
     )
     .addOption(new Option('--url <url>', 'the admin API').env('IRIS_CONTROL_URL'))
     .addOption(new Option('--token <token>', 'an admin token').env('IRIS_ADMIN_TOKEN'));
@@ -41,6 +41,7 @@ export function program(io: { print: (text: string) => void; call?: Call; client
   deviceCommands();
   agentCommands();
   insightCommands();
+  pushCommands();
   pairCommand();
   loginCommand();
   return iris;
@@ -200,6 +201,25 @@ export function program(io: { print: (text: string) => void; call?: Call; client
       });
   }
 
+  function pushCommands() {
+    const push = iris.command('push').description('what is pushed, and why it was or was not');
+    push
+      .command('explain [tenant]')
+      .description('why a phone did, or did not, buzz; without a tenant, of the only one there is')
+      .requiredOption('--device <device_id>', 'which device')
+      .option('--cursor <cursor>', 'which frame; without it, the last decisions')
+      .action(async (tenant: string | undefined, { device, cursor }: { device: string; cursor?: string }) => {
+        const owner = tenant ?? (await onlyTenant(call));
+        await show(call('GET', of(owner, 'devices', device, 'push', ...(cursor === undefined ? [] : [cursor]))));
+      });
+    push
+      .command('content <tenant> [content]')
+      .description('what providers may read: full, title, ids or encrypted')
+      .action((tenant: string, content: string | undefined) =>
+        show(content === undefined ? call('GET', of(tenant, 'push')) : call('PATCH', of(tenant, 'push'), { content })),
+      );
+  }
+
   function pairCommand() {
     iris
       .command('pair <tenant>')
@@ -241,6 +261,13 @@ async function everyTenant(call: Call): Promise<{ tenants: { tenant_id: string }
     if (page.tenants.length === 0) return { tenants };
     tenants.push(...page.tenants);
   }
+}
+
+async function onlyTenant(call: Call): Promise<string> {
+  const { tenants } = (await call('GET', '/v1/tenants?limit=2')) as { tenants: { tenant_id: string }[] };
+  const [only] = tenants;
+  if (only === undefined || tenants.length > 1) throw new InvalidArgumentError('there are several tenants, or none: say which');
+  return only.tenant_id;
 }
 
 function quota(word: string): [string, number] {

@@ -1,14 +1,23 @@
 import type { Outbox } from '@iris/outbox';
 import type { TenantId } from '@iris/protocol';
 import type { Clock, Log, Meter, Random } from '@iris/runtime';
-import type { LedgerKey, PushFrameRow, PushKind, PushLedgerRow, PushOutcome, PushTargetRow, Store } from '@iris/store';
+import {
+  type LedgerKey,
+  type PushFrameRow,
+  type PushKind,
+  type PushLedgerRow,
+  type PushOutcome,
+  type PushTargetRow,
+  type Store,
+  tokenHash,
+} from '@iris/store';
 import type { Sender, Verdict } from '../senders/sender.js';
 import { batched } from './batch.js';
 import type { PushConfig } from './config.js';
 import { type Decision, decide } from './decide.js';
 import { type Gate, gate, gates } from './gate.js';
 import { loadView, type View } from './view.js';
-import { actionHash, noticeOf } from './words.js';
+import { noticeOf } from './words.js';
 
 export interface PushDeps {
   readonly store: Store;
@@ -116,7 +125,7 @@ export function createDispatch(deps: PushDeps, config: PushConfig): Dispatch {
       const { token, picker } = action;
       const expires_at = picker.expires_at ?? clock.now() + config.push_age_ms;
       const { tenant_id, picker_id } = picker;
-      await store.pushActions.add([{ tenant_id, hash: actionHash(token), picker_id, device_id: row.device_id, expires_at }]);
+      await store.pushActions.add([{ tenant_id, hash: tokenHash(token), picker_id, device_id: row.device_id, expires_at }]);
     }
     return sender.send(target, notice, view.content);
   };

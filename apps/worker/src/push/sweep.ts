@@ -1,4 +1,4 @@
-import type { TenantId } from '@iris/protocol';
+import { type Cursor, laneKey, type TenantId } from '@iris/protocol';
 import type { PushLedgerRow } from '@iris/store';
 import { type CheckDeps, check } from './check.js';
 import type { PushConfig } from './config.js';
@@ -29,6 +29,15 @@ export async function sweep(deps: CheckDeps, config: PushConfig): Promise<void> 
     ).catch(failed(tenant_id));
 }
 
+const laneOf = (row: PushLedgerRow): string => `${row.device_id}\n${laneKey(row)}`;
+
+/** By device and lane, how far what a device shows has got. */
+function newestShown(rows: readonly PushLedgerRow[]): ReadonlyMap<string, Cursor> {
+  const newest = new Map<string, Cursor>();
+  for (const row of rows) newest.set(laneOf(row), Math.max(row.covers, newest.get(laneOf(row)) ?? 0));
+  return newest;
+}
+
 async function resume(deps: CheckDeps, config: PushConfig, tenant_id: TenantId, due: readonly PushLedgerRow[]): Promise<void> {
   const { store, clock, dispatch } = deps;
   const now = clock.now();
@@ -37,7 +46,13 @@ async function resume(deps: CheckDeps, config: PushConfig, tenant_id: TenantId, 
   await store.pushLedger.record(
     lapsed.map((row) => ({ ...row, state: 'failed', why: 'its worker died while sending', attempted: true, due_at: 0, at: now })),
   );
-  const rows = due.filter((row) => !lapsed.includes(row));
+  const shown = newestShown(await store.pushLedger.shown(tenant_id));
+  // A late one must not take the place of what came after it; a question waits for its answer all the same.
+  const late = due.filter((row) => row.class !== 'picker' && (shown.get(laneOf(row)) ?? 0) > row.covers);
+  await store.pushLedger.record(
+    late.map((row) => ({ ...row, state: 'skipped', why: 'a newer push of its lane', attempted: false, due_at: 0, at: now })),
+  );
+  const rows = due.filter((row) => !lapsed.includes(row) && !late.includes(row));
   const cursors = [...new Set(rows.flatMap(({ cursor }) => [cursor - 1, cursor]))];
   const view = await loadView(deps, tenant_id, await store.pushFrames.get(tenant_id, cursors), config.push_providers);
   const gone = rows.filter(({ cursor }) => !view.frames.has(cursor));

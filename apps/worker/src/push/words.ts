@@ -32,9 +32,6 @@ export const tagOf = (view: Pick<View, 'tenant_id'>, lane: Lane): string =>
     .digest('base64url')
     .slice(0, 22);
 
-/** The same question, whoever asks. */
-export const actionHash = (token: string): string => createHash('sha256').update(token).digest('hex');
-
 export interface Answering {
   readonly url: string;
   /** Unguessable, base64url. */

@@ -73,7 +73,7 @@ export function webPushSender(options: {
   };
 }
 
-/** The origin when the list has it: a host name, `*.` in front for those below it, or `http://host:port`. */
+/** The origin when the list has it: a host name, `*.` in front for those below it, or a whole origin. */
 export function allowedOrigin(endpoint: string, hosts: readonly string[]): string | undefined {
   let url: URL;
   try {
@@ -82,8 +82,8 @@ export function allowedOrigin(endpoint: string, hosts: readonly string[]): strin
     return undefined;
   }
   const { protocol, hostname, port, origin } = url;
-  if (protocol === 'http:') return hosts.includes(origin) ? origin : undefined;
-  if (protocol !== 'https:' || port !== '') return hosts.includes(origin) ? origin : undefined;
+  if (hosts.includes(origin)) return origin;
+  if (protocol !== 'https:' || port !== '') return undefined;
   return hosts.some((host) => hostname === host || (host.startsWith('*.') && hostname.endsWith(host.slice(1)))) ? origin : undefined;
 }
 

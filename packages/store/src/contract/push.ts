@@ -278,10 +278,12 @@ export function pushes(subject: Subject): void {
     const action = { tenant_id, hash: unique('h'), picker_id, device_id, expires_at: 100 };
     await a.pushActions.add([action, { ...action, hash: unique('h'), picker_id: unique<PickerId>('pk') }]);
     expect(await b.pushActions.use(tenant_id, action.hash, 'x', 100)).toBeUndefined();
+    expect(await b.pushActions.find(tenant_id, action.hash, 'x', 50)).toEqual({ picker_id, device_id });
     const uses = await Promise.all(['x', 'y', 'z'].map((by) => a.pushActions.use(tenant_id, action.hash, by, 50)));
     expect(uses.filter((one) => one !== undefined)).toEqual([{ picker_id, device_id }]);
     const winner = ['x', 'y', 'z'][uses.findIndex((one) => one !== undefined)]!;
     expect(await b.pushActions.use(tenant_id, action.hash, winner, 60)).toEqual({ picker_id, device_id });
+    expect(await a.pushActions.find(tenant_id, action.hash, 'nobody', 60)).toBeUndefined();
     expect(await b.pushActions.use(tenant_id, unique('h'), 'x', 50)).toBeUndefined();
   });
 }

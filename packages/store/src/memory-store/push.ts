@@ -175,6 +175,10 @@ export function memoryPushLedger(state: MemoryState): PushLedger {
 }
 
 export function memoryPushActions(state: MemoryState): PushActions {
+  const usable = (tenant_id: TenantId, hash: string, by: string, now: number) => {
+    const row = state.tenants.get(tenant_id)?.push.actions.get(hash);
+    return row && row.expires_at > now && (row.used_by === null || row.used_by === by) ? row : undefined;
+  };
   return {
     async add(rows) {
       for (const { tenant_id, hash, ...row } of rows) {
@@ -182,9 +186,13 @@ export function memoryPushActions(state: MemoryState): PushActions {
         if (tenant?.pickers.has(row.picker_id)) tenant.push.actions.set(hash, { ...row, used_by: null });
       }
     },
+    async find(tenant_id, hash, by, now) {
+      const row = usable(tenant_id, hash, by, now);
+      return row && { picker_id: row.picker_id, device_id: row.device_id };
+    },
     async use(tenant_id, hash, by, now) {
-      const row = state.tenants.get(tenant_id)?.push.actions.get(hash);
-      if (!row || row.expires_at <= now || (row.used_by !== null && row.used_by !== by)) return undefined;
+      const row = usable(tenant_id, hash, by, now);
+      if (!row) return undefined;
       row.used_by = by;
       return { picker_id: row.picker_id, device_id: row.device_id };
     },

@@ -144,6 +144,8 @@ export function prismaPushFrames({ sql }: Database): PushFrames {
   };
 }
 
+const usable = 'tenant_id = $1 AND hash = $2 AND expires_at > $4 AND (used_by IS NULL OR used_by = $3)';
+
 export function prismaPushActions({ sql }: Database): PushActions {
   return {
     async add(rows) {
@@ -153,10 +155,12 @@ SELECT a.* FROM jsonb_to_recordset($1::jsonb) AS a(tenant_id text, hash text, pi
 JOIN picker p ON p.tenant_id = a.tenant_id AND p.picker_id = a.picker_id ON CONFLICT DO NOTHING`;
       await sql.of(tenantsOf(rows)).rows(text, [json(rows)], 'push_actions');
     },
+    async find(tenant_id, hash, by, now) {
+      const text = `SELECT picker_id, device_id FROM push_action WHERE ${usable}`;
+      return (await sql.rows<NonNullable<Awaited<ReturnType<PushActions['find']>>>>(text, [tenant_id, hash, by, now]))[0];
+    },
     async use(tenant_id, hash, by, now) {
-      const text = `
-UPDATE push_action SET used_by = $3 WHERE tenant_id = $1 AND hash = $2 AND expires_at > $4 AND (used_by IS NULL OR used_by = $3)
-RETURNING picker_id, device_id`;
+      const text = `UPDATE push_action SET used_by = $3 WHERE ${usable} RETURNING picker_id, device_id`;
       return (await sql.rows<NonNullable<Awaited<ReturnType<PushActions['use']>>>>(text, [tenant_id, hash, by, now]))[0];
     },
   };

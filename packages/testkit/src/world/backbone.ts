@@ -111,6 +111,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
     faults,
     failStore: false,
     join(name, part) {
+      const queue = jobs.connect();
       const clock = time.process(name);
       const own = chance(seed).fork(name);
       const way = (range: () => readonly [number, number], in_order: boolean): Passage =>
@@ -147,11 +148,12 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
         ),
         store: through(brokenStore(store, breaks), heard('store', failing(way(() => self.faults.store_ms, false)))),
         media: through(media, failing(way(() => self.faults.store_ms, false))),
-        jobs: jobs.connect(),
+        jobs: queue,
         setConnected: (connected) => bus.setConnected(connected),
         kill() {
           clock.kill();
           nodes.delete(name);
+          queue.die();
           bus.setConnected(false);
         },
       };

@@ -8,6 +8,7 @@ import type { Node } from './backbone.js';
 /** What the world needs of a running edge. */
 export interface EdgePart {
   accept(socket: Socket, opening: Opening): SocketEvents;
+  answerPush(body: string, address: string): Promise<{ readonly status: number; readonly body: string }>;
   stop(): Promise<void>;
 }
 /** …and of a session instance. */
@@ -50,6 +51,7 @@ export async function startEdgePart({ edge_id, node, groups, log, config }: Edge
   await edge.start();
   return {
     accept: (socket, opening) => edge.accept(socket, opening),
+    answerPush: (body, address) => edge.answerPush(body, address),
     async stop() {
       await edge.drain({ within_ms: 5_000, service: false });
       await edge.stop();

@@ -49,6 +49,8 @@ export interface Member {
 }
 export interface EdgeMember extends Member {
   readonly links: EdgeLinks;
+  /** `POST /push/answer`, as JSON. */
+  answerPush(body: unknown): Promise<{ readonly status: number; readonly body: Record<string, unknown> }>;
 }
 
 export interface World {
@@ -175,7 +177,14 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
         config: options.edge_config ?? {},
       });
       const part = await arrived(starting, name);
-      const edge = { ...member(name, node, part.stop, () => links.pairs.kill()), links };
+      const edge = {
+        ...member(name, node, part.stop, () => links.pairs.kill()),
+        links,
+        async answerPush(body: unknown) {
+          const reply = await driven(time, part.answerPush(JSON.stringify(body), '127.0.0.1'));
+          return { status: reply.status, body: JSON.parse(reply.body) as Record<string, unknown> };
+        },
+      };
       Object.defineProperty(edge, 'alive', { get: () => node.clock.alive });
       edges.push(edge);
       return edge;
