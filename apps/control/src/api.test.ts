@@ -30,7 +30,9 @@ async function send(method: Method, path: string, payload: string | undefined, h
   return { status: response.status, text: await response.text() };
 }
 /** Everything that any answer holds; each test looks at its own part. */
-interface Body extends Record<'tenant_id' | 'device_token' | 'agent_token' | 'agent_id' | 'token_id' | 'token' | 'name', string> {
+interface Body
+  extends Record<'tenant_id' | 'device_token' | 'agent_token' | 'agent_id' | 'token_id' | 'token' | 'name' | 'explanation', string> {
+  readonly decisions: readonly Record<string, unknown>[];
   readonly error: { readonly code: string; readonly message: string };
   readonly tenants: readonly { readonly tenant_id: string }[];
   readonly tokens: readonly unknown[];
