@@ -2,8 +2,8 @@ import uws, { type TemplatedApp, type us_listen_socket, type WebSocket } from 'u
 import { limits } from '@iris/protocol';
 import { type Clock, systemClock } from '@iris/runtime';
 import { clientAddress, networks, originAllowed } from './peer.js';
-import { relayBearerLength } from './relay/auth.js';
 import { answerBytes, type HttpReply } from './push-answer.js';
+import { relayBearerLength } from './relay/auth.js';
 import type { Opening, Socket, SocketEvents, SocketGroups } from './socket.js';
 
 export interface UwsServerOptions {
