@@ -5,5 +5,14 @@ import { defineConfig } from 'vite';
 export default defineConfig({
   plugins: [preact()],
   base: './',
-  build: { outDir: 'dist/page', emptyOutDir: true, target: 'es2022' },
+  build: {
+    outDir: 'dist/page',
+    emptyOutDir: true,
+    target: 'es2022',
+    rollupOptions: {
+      input: { index: 'index.html', sw: 'src/push/sw.ts' },
+      // A service worker's name is its identity.
+      output: { entryFileNames: ({ name }) => (name === 'sw' ? 'sw.js' : 'assets/[name]-[hash].js') },
+    },
+  },
 });

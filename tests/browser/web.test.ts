@@ -167,6 +167,55 @@ test('a lost line is said, and what was typed meanwhile goes out once when it is
   await context.close();
 });
 
+test('PSH9 PSH11: the service worker shows a push once, replaces it by a newer one of its lane, and takes it back', async () => {
+  const { page, errors, close } = await open();
+  await page.context().grantPermissions(['notifications'], { origin: new URL(dev.web_url!).origin });
+  const devtools = await page.context().newCDPSession(page);
+  const registered = new Promise<string>((resolve) => {
+    devtools.on(
+      'ServiceWorker.workerRegistrationUpdated',
+      ({ registrations }) => registrations[0] && resolve(registrations[0].registrationId),
+    );
+  });
+  await devtools.send('ServiceWorker.enable');
+  await page.evaluate(async () => {
+    await navigator.serviceWorker.register(new URL('sw.js', location.href));
+    await navigator.serviceWorker.ready;
+  });
+  const registrationId = await registered;
+  const origin = new URL(dev.web_url!).origin;
+  const deliver = (payload: Record<string, string>) =>
+    devtools.send('ServiceWorker.deliverPushMessage', { origin, registrationId, data: JSON.stringify(payload) });
+  const shown = () =>
+    page.evaluate(async () => {
+      const registration = await navigator.serviceWorker.ready;
+      return (await registration.getNotifications()).map(({ title, body, tag }) => [title, body, tag]);
+    });
+  const until = async (wanted: string[][]) => {
+    let now = await shown();
+    for (let i = 0; i < 100 && JSON.stringify([...now].sort()) !== JSON.stringify([...wanted].sort()); i++) {
+      await page.waitForTimeout(50);
+      now = await shown();
+    }
+    expect([...now].sort()).toEqual([...wanted].sort());
+  };
+  const push = { type: 'push', tag: 'lane', title: 'Default', body: 'one', cursor: '5' };
+  await deliver(push);
+  await until([['Default', 'one', 'lane']]);
+  await deliver(push);
+  await deliver({ ...push, body: 'two', cursor: '6' });
+  await until([['Default', 'two', 'lane']]);
+  await deliver({ ...push, tag: 'other', title: 'Ops', body: 'three', cursor: '7' });
+  await until([
+    ['Default', 'two', 'lane'],
+    ['Ops', 'three', 'other'],
+  ]);
+  await deliver({ type: 'withdraw', tag: 'lane', cursor: '6' });
+  await until([['Ops', 'three', 'other']]);
+  expect(errors).toEqual([]);
+  await close();
+});
+
 test('without a link the page asks for a gateway and a token', async () => {
   const context = await browser.newContext();
   const page = await context.newPage();

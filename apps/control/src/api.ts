@@ -107,7 +107,8 @@ export async function buildApi(deps: ControlDeps, config: ControlConfig): Promis
 
   const quotas = Object.fromEntries(Object.keys(Quotas.properties).map((name) => [name, config[name as keyof Quotas]])) as Quotas;
   const routes = routing(deps, { quotas, announcer: announce, actors: known, public_url: config.public_url });
-  for (const add of [tenantRoutes, tokenRoutes, pairingRoutes, deviceRoutes, pushRoutes, agentRoutes, insightRoutes, archiveRoutes]) add(api, routes);
+  for (const add of [tenantRoutes, tokenRoutes, pairingRoutes, deviceRoutes, pushRoutes, agentRoutes, insightRoutes, archiveRoutes])
+    add(api, routes);
   await api.ready();
   return api;
 }

@@ -66,6 +66,8 @@ export interface IrisClient {
   select(picker_id: string, value: string | string[]): Promise<void>;
   /** The person has seen the lane up to this message. */
   markRead(lane: LaneAddress, message_id: string): void;
+  /** Where this device can be pushed to: a Web Push subscription; null takes it away. */
+  registerPush(webpush: { endpoint: string; keys: { p256dh: string; auth: string } } | null): Promise<void>;
   remove(lane: LaneAddress, message_ids: readonly string[]): Promise<void>;
   createChannel(name: string, parent_chat_id?: string): Promise<DownPayload<'channel.created'>>;
   renameChannel(lane: LaneAddress, name: string): Promise<void>;
@@ -276,6 +278,7 @@ export function createClient(options: ClientOptions): IrisClient {
       changeLane(lane, (view) => (view.unread === 0 ? view : { ...view, unread: 0 }));
       wire.tell({ type: 'read.receipt', ...lane, payload: { message_id } });
     },
+    registerPush: (webpush) => done({ type: 'fcm.register', payload: { webpush } }),
     remove: (lane, message_ids) => done({ type: 'message.delete', ...lane, payload: { message_ids } }),
     async createChannel(name, parent_chat_id) {
       const kind = parent_chat_id === undefined ? { kind: 'channel' } : { kind: 'thread', parent_chat_id };

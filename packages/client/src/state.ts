@@ -56,6 +56,8 @@ export interface ClientState {
   readonly channels: readonly Channel[];
   readonly lanes: ReadonlyMap<string, LaneView>;
   readonly gateway: 'online' | 'restarting' | 'degraded' | 'unknown';
+  /** What a browser subscribes with, when the gateway can push to browsers. */
+  readonly vapid_key?: string | undefined;
 }
 
 export const emptyState: ClientState = { channels: [], lanes: new Map(), gateway: 'unknown' };
@@ -89,7 +91,7 @@ const done = (message: FinishedMessage): Item => ({ kind: 'message', key: messag
 export function apply(state: ClientState, frame: DownFrame): ClientState {
   switch (frame.type) {
     case 'hello.ack':
-      return { ...state, channels: frame.payload.channels };
+      return { ...state, channels: frame.payload.channels, vapid_key: frame.payload.push?.vapid_key };
     case 'status':
       return { ...state, gateway: frame.payload.state };
     case 'channel.list':

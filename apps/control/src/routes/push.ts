@@ -57,7 +57,10 @@ export function pushRoutes(api: Api, { store, tenant, audit }: Routing): void {
 
   api.get(
     '/v1/tenants/:tenant_id/devices/:device_id/push/:cursor',
-    { config: look, schema: { tags, summary: 'Why a frame did, or did not, buzz', params: Explained.params, response: { 200: Explained.answer } } },
+    {
+      config: look,
+      schema: { tags, summary: 'Why a frame did, or did not, buzz', params: Explained.params, response: { 200: Explained.answer } },
+    },
     async (request) => {
       const { tenant_id } = await tenant(request, request.params.tenant_id);
       const device_id = request.params.device_id as DeviceId;

@@ -9,6 +9,7 @@ import {
 } from '@iris/client';
 import { computed, effect, type ReadonlySignal, signal } from '@preact/signals';
 import type { Address } from './address.js';
+import { askPushPermission, type PushPermission, pushPermission, subscribe } from './push.js';
 
 /** What the page shows, as signals over the client. */
 export interface Session {
@@ -18,6 +19,10 @@ export interface Session {
   readonly lane: ReadonlySignal<LaneAddress | undefined>;
   readonly commands: ReadonlySignal<readonly CommandEntry[]>;
   readonly notice: ReadonlySignal<string | undefined>;
+  /** Whether this browser is pushed to while no page is open; undefined when the gateway does not push to browsers. */
+  readonly push: ReadonlySignal<PushPermission | undefined>;
+  /** The person wants it. */
+  askForPush(): void;
   show(lane: LaneAddress): void;
   /** Run a request; what goes wrong is shown, never lost. */
   attempt(run: () => Promise<unknown>): void;
@@ -55,8 +60,18 @@ export function openSession(address: Address): Session {
   });
   const laneKey = computed(() => lane.value && keyOf(lane.value));
 
+  const permission = signal(pushPermission());
+  const vapid_key = computed(() => state.value.vapid_key);
+  const push = computed(() => (vapid_key.value === undefined ? undefined : permission.value));
+
   const session: Session = {
     client,
+    push,
+    askForPush() {
+      session.attempt(async () => {
+        permission.value = await askPushPermission();
+      });
+    },
     state,
     connection,
     lane,
@@ -81,6 +96,10 @@ export function openSession(address: Address): Session {
     if (!online.value || !laneKey.value) return;
     const open = lane.peek()!;
     if (state.peek().lanes.get(keyOf(open))?.has_more === undefined) session.attempt(() => client.loadHistory(open));
+  });
+  effect(() => {
+    const key = vapid_key.value;
+    if (online.value && key !== undefined && permission.value === 'granted') session.attempt(() => subscribe(client, key));
   });
   effect(() => {
     if (!online.value) return;

@@ -27,6 +27,11 @@ export function Sidebar({ session }: { session: Session }) {
         <strong>Iris</strong>
         <span class={`line ${session.connection.value.kind}`}>{session.connection.value.kind}</span>
       </header>
+      {session.push.value === 'default' && (
+        <button type="button" class="push" onClick={() => session.askForPush()}>
+          Notify me when this page is closed
+        </button>
+      )}
       <div class="channels">
         {channels
           .filter((channel) => channel.thread_id === undefined)

@@ -16,10 +16,10 @@ const types: ReadonlyMap<string, string> = new Map([
   ['.webmanifest', 'application/manifest+json'],
 ]);
 
-/** Nothing from elsewhere runs in the page; sockets may go anywhere, since the gateway's address is the user's choice. */
+/** Nothing from elsewhere runs in the page; sockets and answers may go anywhere, since the gateway's address is the user's choice. */
 const headers = {
   'content-security-policy':
-    "default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data: blob:; media-src 'self' blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'",
+    "default-src 'self'; connect-src 'self' ws: wss: http: https:; img-src 'self' data: blob:; media-src 'self' blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
 } as const;
