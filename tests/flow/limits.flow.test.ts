@@ -54,3 +54,19 @@ test('LIM10: connections of a tenant have a quota', async () => {
   await three.connect();
   expect(await three.hello()).toMatchObject({ type: 'error', payload: { code: 'rate_limited' } });
 });
+
+test('LIM6: what a tenant’s devices send together is limited across edges; another tenant is not', () =>
+  onStage(
+    async ({ world, tenant, a, b }) => {
+      const others = await world.tenant();
+      const [c, stranger] = [await tenant.join('third', { edge: 1 }), await others.join('stranger', { edge: 0 })];
+      const answers = await Promise.all(Array.from({ length: 60 }, (_, i) => [a, b, c][i % 3]!.send(`message ${i}`)));
+      const refused = answers.filter(({ type }) => type === 'error');
+      expect(refused).toHaveLength(40);
+      for (const { payload } of refused) expect(payload).toMatchObject({ code: 'rate_limited', retry_after_ms: expect.any(Number) });
+      expect(await stranger.send('free')).toMatchObject({ type: 'message' });
+      await world.advance(1_000);
+      expect(await b.send('later')).toMatchObject({ type: 'message' });
+    },
+    { quotas: { tenant_sends_per_second: 2, tenant_sends_burst: 20, waiting_per_lane: 1_000 } },
+  ));

@@ -12,6 +12,8 @@ export const EdgeConfig = Type.Object({
   sockets_before_hello: count(200, 'sockets of one address that have not said hello'),
   hello_failures_per_minute: count(10, 'failed hellos of one address a minute'),
   hello_failures_burst: count(20, 'failed hellos of one address at once'),
+  hellos_per_second: count(500, 'hellos of devices a second that are passed on; others wait their turn'),
+  hellos_burst: count(1_000, 'hellos of devices at once that are passed on'),
   waiting_frames: count(1_000, 'frames a device may send behind hello before it is answered'),
   waiting_bytes: bytes(1024 * 1024, 'of such frames'),
 

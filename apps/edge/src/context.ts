@@ -3,6 +3,7 @@ import type { MediaStore } from '@iris/media';
 import type { Outbox } from '@iris/outbox';
 import type { ConnectionId, EdgeId, TenantId } from '@iris/protocol';
 import type { Clock, Counter, Histogram, Log, Meter, Random } from '@iris/runtime';
+import type { Admission } from './admission.js';
 import type { AgentLink } from './agent/link.js';
 import type { EdgeConfig } from './config.js';
 import type { DeviceConnection } from './connection.js';
@@ -47,6 +48,7 @@ export interface EdgeContext {
   readonly forward: Forward;
   readonly pages: Pages;
   readonly addresses: Addresses;
+  readonly admission: Admission;
   /** Every connection whose answers may still come, by id; closed ones as long as they wait for some. */
   readonly connections: Map<ConnectionId, DeviceConnection | AgentLink>;
   /** Questions of the edge's own that have no answer yet. */

@@ -73,6 +73,9 @@ export function control(edge: EdgeContext, data: Uint8Array) {
     return edge.log.error('edge.bad_control', { error });
   }
   if (order.kind === 'restarting') return tellRestarting(edge);
+  // A tenant that was suspended and goes on: who comes now is not one of those who were closed.
+  if (order.kind === 'changed' && order.what === 'tenant')
+    edge.revoked.splice(0, edge.revoked.length, ...edge.revoked.filter((one) => one.tenant_id !== order.tenant_id || isPart(one)));
   if (order.kind !== 'revoked') return;
   const { tenant_id, token_id, device_id } = order;
   const { tick } = edge.time;
@@ -98,6 +101,8 @@ export function control(edge: EdgeContext, data: Uint8Array) {
     )
       link.socket.close(4403, 'revoked');
 }
+
+const isPart = ({ token_id, device_id }: EdgeContext['revoked'][number]) => token_id !== undefined || device_id !== undefined;
 
 /** Apps show this as a notice: only when the service as a whole goes. */
 export function tellRestarting(edge: EdgeContext): void {

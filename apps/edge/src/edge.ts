@@ -1,6 +1,7 @@
 import { type Subscription, subjects } from '@iris/bus';
 import { type ConnectionId, closeCodes, type EdgeId } from '@iris/protocol';
 import { systemRandom, type Timer } from '@iris/runtime';
+import { admission } from './admission.js';
 import { agentClosed, agentOverdue, displaced, linksTick } from './agent/deliver.js';
 import { receiveAgent } from './agent/inbound.js';
 import { AgentLink } from './agent/link.js';
@@ -77,6 +78,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     groups: deps.groups,
     pages: pages(outbox, config),
     addresses: addresses(config),
+    admission: admission(config),
     forward: forward({
       bus,
       clock,
@@ -128,6 +130,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     time.tick++;
     const is = (ms: number) => time.tick % toTicks(ms) === 0;
     edge.forward.tick();
+    edge.admission.tick(clock.now());
     greetingTick(edge);
     seekTick(edge);
     stuckTick(edge);

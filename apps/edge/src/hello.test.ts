@@ -107,6 +107,31 @@ describe('before hello', () => {
     expect(edge.stats()).toMatchObject({ greeting: 4, devices: 1, known: 5 });
   });
 
+  test('a herd that returns is let in at a bounded rate, in order; who waits too long is told to come back; who goes costs nothing', async () => {
+    const { clock, connect, hello, session, edge } = await rig({ hellos_per_second: 4, hellos_burst: 4, sockets_before_hello: 1_000 });
+    const herd = Array.from({ length: 120 }, (_, n) => {
+      const socket = connect('/ws', `10.0.${n}.1`);
+      socket.say(hello(`d${n}`));
+      return socket;
+    });
+    await clock.settle();
+    const asked = () => session.requests.filter(({ type }) => type === 'hello').length;
+    expect(asked()).toBe(4);
+    for (const gone of herd.slice(4, 8)) gone.drop();
+    await clock.advance(5_000);
+    expect(asked()).toBe(24);
+    await clock.advance(20_000);
+    expect(asked()).toBeLessThanOrEqual(4 + 4 * 21);
+    const refused = herd.filter(({ closedWith }) => closedWith?.code === 1013);
+    expect(refused.length).toBeGreaterThan(20);
+    expect(edge.stats()).toMatchObject({ greeting: 0, in_flight: 0 });
+    // The first who came are in.
+    const greeted = ({ heard }: (typeof herd)[number]) => heard.some(({ type }) => type === 'hello.ack');
+    expect([...herd.slice(0, 4), ...herd.slice(8, 28)].every(greeted)).toBe(true);
+    expect(herd.slice(4, 8).some(greeted)).toBe(false);
+    expect(herd.filter(greeted)).toHaveLength(asked());
+  });
+
   test('LIM8 failed hellos are limited by address; whoever knows a good token is not locked out', async () => {
     const { connect, clock, device, hello, session } = await rig();
     const known = await device('d1');

@@ -20,7 +20,7 @@ import type { DeviceConnection, Greeting, Member } from './connection.js';
 import type { EdgeContext } from './context.js';
 import { type Feed, openFeed, seek } from './feed.js';
 import { wasRevoked } from './good-tokens.js';
-import { knock, knocked } from './knock.js';
+import { knock, knocked, unanswered } from './knock.js';
 import { takeBucket } from './leave.js';
 import { close, errorFrame, join, onlineFrame, refuse, textOf } from './outbound.js';
 import { pingDevice } from './pulse.js';
@@ -55,7 +55,8 @@ function hello(edge: EdgeContext, connection: DeviceConnection, state: Greeting,
     connection.tenant_id = tenantOfToken(token) ?? ('-' as TenantId);
     edge.forward.ask(connection, { type: 'hello', id: frame.id, body, deadline_ms: 10_000, address: connection.address });
   };
-  knock(edge, connection, token, ask, (wait) => {
+  const enter = () => edge.admission.enter(connection, edge.clock.now(), ask, () => unanswered(edge, connection));
+  knock(edge, connection, token, enter, (wait) => {
     refuse(edge, connection, frame.id, 'rate_limited', 'too many failed hellos from this address', wait);
     close(edge, connection, 'rate');
   });

@@ -20,6 +20,7 @@ import { createOutgoing } from './outgoing.js';
 import { createPatience } from './patience.js';
 import { createPresence } from './presence.js';
 import { createPushes } from './pushes.js';
+import { sendRates } from './rates.js';
 import { createReads } from './reads.js';
 import { createServe } from './serve.js';
 
@@ -136,6 +137,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     turns: createTurns(() => context),
     reads: createReads(() => context),
     mediaReady: mediaReady({ store, jobs, clock, log, session_id }),
+    sendRates: sendRates(clock),
   };
   const sweep = startSweep({ context, session_id, watch, busConnected: () => bus.connected });
   const serve = createServe({

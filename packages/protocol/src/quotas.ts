@@ -11,6 +11,8 @@ export const Quotas = Type.Object({
   channels: n(10_000, 'channels and threads of the tenant'),
   sends_per_second: n(20, '`message.send` a second and device'),
   sends_burst: n(300, '`message.send` at once and device'),
+  tenant_sends_per_second: n(500, '`message.send` a second of all devices of the tenant together'),
+  tenant_sends_burst: n(5_000, '`message.send` at once of all devices of the tenant together'),
   frames_per_second: n(100, 'frames a second and connection'),
   frames_burst: n(1_000, 'frames at once and connection'),
   file_bytes: n(100 * 1024 * 1024, 'bytes of one file'),

@@ -1,4 +1,4 @@
-import { createEdge, defaultEdgeConfig, type Opening, type Socket, type SocketEvents, type SocketGroups } from '@iris/edge';
+import { createEdge, defaultEdgeConfig, type EdgeStats, type Opening, type Socket, type SocketEvents, type SocketGroups } from '@iris/edge';
 import type { ConnectionId, EdgeId, SessionId } from '@iris/protocol';
 import { type Log, makeIds, noMeter } from '@iris/runtime';
 import { createSession, defaultSessionConfig } from '@iris/session';
@@ -9,6 +9,7 @@ import type { Node } from './backbone.js';
 export interface EdgePart {
   accept(socket: Socket, opening: Opening): SocketEvents;
   answerPush(body: string, address: string): Promise<{ readonly status: number; readonly body: string }>;
+  stats(): EdgeStats;
   stop(): Promise<void>;
 }
 /** …and of a session instance. */
@@ -52,6 +53,7 @@ export async function startEdgePart({ edge_id, node, groups, log, config }: Edge
   return {
     accept: (socket, opening) => edge.accept(socket, opening),
     answerPush: (body, address) => edge.answerPush(body, address),
+    stats: () => edge.stats(),
     async stop() {
       await edge.drain({ within_ms: 5_000, service: false });
       await edge.stop();

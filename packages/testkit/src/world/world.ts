@@ -1,3 +1,4 @@
+import type { EdgeStats } from '@iris/edge';
 import type { EdgeId, Quotas, SessionId } from '@iris/protocol';
 import type { Store } from '@iris/store';
 import { type Chance, chance } from '../chance.js';
@@ -51,6 +52,8 @@ export interface EdgeMember extends Member {
   readonly links: EdgeLinks;
   /** `POST /push/answer`, as JSON. */
   answerPush(body: unknown): Promise<{ readonly status: number; readonly body: Record<string, unknown> }>;
+  /** What it holds. */
+  stats(): EdgeStats;
 }
 
 export interface World {
@@ -180,6 +183,7 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
       const edge = {
         ...member(name, node, part.stop, () => links.pairs.kill()),
         links,
+        stats: part.stats,
         async answerPush(body: unknown) {
           const reply = await driven(time, part.answerPush(JSON.stringify(body), '127.0.0.1'));
           return { status: reply.status, body: JSON.parse(reply.body) as Record<string, unknown> };
