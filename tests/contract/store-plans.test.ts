@@ -185,6 +185,22 @@ describe('plans', () => {
     }
   }, 60_000);
 
+  test('SEA5: a search that Postgres cannot finish in time gives what it found among the newest, and says that there is more', async () => {
+    pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
+      const [config] = args as [{ text?: string; values?: readonly unknown[] }];
+      if (config.text?.includes('search_grams')) Object.assign(config, { text: 'SELECT pg_sleep(30)', values: [] });
+      return Reflect.apply(query, this, args);
+    } as typeof query;
+    try {
+      const found = await store.messages.search(neighbours.large as TenantId, { text: 'rareword', limit: 50 });
+      expect(found).toMatchObject({ rows: [{ message_id: 'm_9905' }], has_more: true });
+    } finally {
+      pg.Client.prototype.query = query;
+    }
+    const found = await store.messages.search(neighbours.large as TenantId, { text: 'rareword', limit: 50 });
+    expect([found.rows.length, found.has_more]).toEqual([12, false]);
+  }, 30_000);
+
   test('a page of history reads as many rows at depth 1, 100 and 10,000, by a plan of its own and by one for all', async () => {
     const counts: number[] = [];
     for (const depth of [1, 100, 10_000]) {

@@ -224,7 +224,8 @@ export interface Messages {
    * Messages with every word and "quoted phrase" of the text, also as part of a word, and none of the -excluded ones, without regard to
    * case and accents, in any script. Any text is a query; one that asks for nothing, or only excludes, finds nothing.
    * Best first: all terms in a row, all as whole words, all at beginnings of words, anywhere; the newer first among equals. Where more
-   * than `limit` of the newest 1,000 messages match best, older ones are not looked at. `has_more` is exact.
+   * than `limit` of the newest 1,000 messages match best, older ones are not looked at. `has_more` is exact, unless the server had no time for
+   * older ones: then it says that there are more.
    */
   search(tenant_id: TenantId, query: { text: string; lane?: Lane; limit: number }): Promise<{ rows: SearchHit[]; has_more: boolean }>;
   /**

@@ -1,3 +1,4 @@
+import type { Jobs } from '@iris/jobs';
 import type { Outbox } from '@iris/outbox';
 import { type Lane, laneKey, type MessageId, type TenantId } from '@iris/protocol';
 import type { Clock, Log, Meter } from '@iris/runtime';
@@ -12,6 +13,7 @@ const mostBatches = 20;
 export interface RetentionDeps {
   readonly outbox: Outbox;
   readonly store: Store;
+  readonly jobs: Jobs;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: Meter;
@@ -39,7 +41,11 @@ export async function retention(deps: RetentionDeps, config: WorkerConfig): Prom
  * Deleted for good as by `message.delete`, but nobody is told: what an app or an agent keeps of its own age is theirs to decide. A message that waits
  * for its turn stays until that has ended.
  */
-async function forgetHistory({ outbox, store, clock, log, meter }: RetentionDeps, tenant_id: TenantId, before_ts: number): Promise<void> {
+async function forgetHistory(
+  { outbox, store, jobs, clock, log, meter }: RetentionDeps,
+  tenant_id: TenantId,
+  before_ts: number,
+): Promise<void> {
   let count = 0;
   for (let batch = 0; batch < mostBatches; batch++) {
     const aged = await store.messages.aged(tenant_id, { before_ts, limit: messagesAtOnce });
@@ -58,6 +64,8 @@ async function forgetHistory({ outbox, store, clock, log, meter }: RetentionDeps
     count += aged.length;
   }
   if (count === 0) return;
+  // What a device still shows as news of them goes too.
+  await jobs.enqueue('push.withdraw', { tenant_id }, { id: tenant_id });
   meter.counter('iris_worker_expired_messages_total').add(count);
   log.info('worker.history_forgotten', { tenant_id, messages: count });
 }

@@ -5,7 +5,7 @@ import { gramSeed, gramsOfTerms } from '../search/grams.js';
 import { parseQuery, type SearchQuery, type Term } from '../search/query.js';
 import { snippetOf } from '../search/snippet.js';
 import type { Messages, SearchHit } from '../store.js';
-import type { Sql } from './connections.js';
+import { type Sql, sqlState } from './connections.js';
 import { rowOf, threadKey } from './mapping.js';
 
 /**
@@ -86,6 +86,8 @@ interface Found extends Omit<SearchHit, 'snippet'> {
   readonly looked?: number;
 }
 
+const queryCanceled = '57014';
+
 /** Units of text looked through for snippets before others get a turn of the loop. */
 const snippetUnits = 128 * 1024;
 
@@ -93,19 +95,31 @@ const snippetUnits = 128 * 1024;
 export function messageSearch(sql: Sql, clock: Clock): Messages['search'] {
   const run = ({ text, values }: Statement): Promise<Found[]> => sql.rows<Found>(text, values);
 
-  /** Best first, at most `wanted`. */
-  async function best(asked: Asked): Promise<Found[]> {
+  /** Undefined when Postgres gave up: one letter of an alphabet, in a tenant with very many messages, on a busy server. */
+  const byIndex = (asked: Asked, form: 'part' | 'whole'): Promise<Found[] | undefined> =>
+    run(indexStatement(asked, form)).catch((error: unknown) => {
+      if (sqlState(error) !== queryCanceled) throw error;
+      return undefined;
+    });
+
+  /** Best first, at most `wanted`; `all` unless there was no time for those further back. */
+  async function best(asked: Asked): Promise<{ found: readonly Found[]; all: boolean }> {
     const rows = await run(newestStatement(asked));
     const looked = rows[0]?.looked ?? 0;
     const newest = rows.filter(({ rank }) => rank !== null);
     const wholes = newest.filter(({ rank }) => rank <= 1).length;
-    if (looked < newestLooked || wholes >= asked.wanted) return newest;
-    if (newest.length < asked.wanted) return run(indexStatement(asked, 'part'));
+    if (looked < newestLooked || wholes >= asked.wanted) return { found: newest, all: true };
+    if (newest.length < asked.wanted) {
+      const found = await byIndex(asked, 'part');
+      return { found: found ?? newest, all: found !== undefined };
+    }
     // Parts of words are plenty, the words themselves are not: those are worth being looked for further back.
-    const further = await run(indexStatement(asked, 'whole'));
+    const further = await byIndex(asked, 'whole');
+    if (further === undefined) return { found: newest, all: false };
     // A message may have been given another text in between.
     const ids = new Set(further.map(({ message_id }) => message_id));
-    return [...further, ...newest.filter(({ rank, message_id }) => rank > 1 && !ids.has(message_id))].slice(0, asked.wanted);
+    const parts = newest.filter(({ rank, message_id }) => rank > 1 && !ids.has(message_id));
+    return { found: [...further, ...parts].slice(0, asked.wanted), all: true };
   }
 
   /** The last of each tenant's searches that are under way or wait: many at once of one tenant keep no other's waiting. */
@@ -124,7 +138,7 @@ export function messageSearch(sql: Sql, clock: Clock): Messages['search'] {
   return async (tenant_id, { text, lane, limit }) => {
     const query = parseQuery(text);
     if (query.all.length === 0) return { rows: [], has_more: false };
-    const found = await inTurn(tenant_id, () => best({ tenant_id, query, lane, wanted: limit + 1 }));
+    const { found, all } = await inTurn(tenant_id, () => best({ tenant_id, query, lane, wanted: limit + 1 }));
     const rows: SearchHit[] = [];
     let units = 0;
     for (const row of found.slice(0, limit)) {
@@ -135,6 +149,6 @@ export function messageSearch(sql: Sql, clock: Clock): Messages['search'] {
       units = 0;
       await new Promise<void>((resolve) => clock.soon(resolve));
     }
-    return { rows, has_more: found.length > limit };
+    return { rows, has_more: found.length > limit || !all };
   };
 }
