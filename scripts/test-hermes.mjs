@@ -10,7 +10,6 @@ import { parseArgs } from 'node:util';
 import { findPython, installHermes, startHermes } from '../tests/hermes/hermes.mjs';
 import { startModelServer } from '../tests/hermes/model-server.mjs';
 import { rows } from '../tests/hermes/rows.mjs';
-import { balancer } from '../tests/hermes/stand.mjs';
 import { ways } from '../tests/hermes/ways.mjs';
 import { prepare, root } from './prepare.mjs';
 import { say, step } from './step.mjs';
@@ -35,7 +34,7 @@ if (python === undefined) end('test:hermes needs Python 3.11, 3.12 or 3.13 with 
 await prepare({ code: 'all', page: false });
 const folder = join(root, 'node_modules', '.cache', 'iris', `hermes-${values.version}`);
 const own = await installHermes({ python, version: values.version, folder, step });
-const { cluster: startCluster, expectChecks, historiesOf } = await import('@iris/testkit');
+const { balancer, cluster: startCluster, expectChecks, historiesOf } = await import('@iris/testkit');
 const { freePort } = await import('@iris/devstack');
 
 await step('testing the plugin by itself', [own, '-m', 'unittest', 'discover', '-s', join(root, 'integrations', 'hermes', 'tests')], {

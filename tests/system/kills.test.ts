@@ -12,6 +12,7 @@ import {
   type TestAgent,
   type TestDevice,
   type TestTurn,
+  turnStorm,
 } from '@iris/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 
@@ -193,3 +194,9 @@ describe('frozen for 8 seconds and thawed', () => {
     180_000,
   );
 });
+
+test('O1 O2 O3 O4 O5 O10 LNK26 LNK27 LNK34: turns while agent, edges and session instances are killed at random moments; each ends once', async () => {
+  const report = await turnStorm(all, { turns: 18, lanes: 6, every_ms: [300, 700], seed: 11 });
+  expect(report.completed + report.interrupted).toBe(18);
+  expect(report.kills.agent + report.kills.edge + report.kills.session).toBeGreaterThan(2);
+}, 180_000);

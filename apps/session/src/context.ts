@@ -7,6 +7,7 @@ import type {
   DownFrame,
   EdgeId,
   Lane,
+  MessageId,
   TenantId,
   UpFrameOf,
   UpType,
@@ -79,6 +80,8 @@ export interface AgentRequest extends Asked {
   readonly agent_id: AgentId;
   readonly link: AgentLink;
   readonly frame: AgentUpFrame;
+  /** Of the messages that the frame names, those that were deleted: see {@link aboutOf}. */
+  readonly deleted: ReadonlySet<MessageId>;
 }
 
 /** What an agent's frame does, in the tenant's order. */

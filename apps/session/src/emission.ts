@@ -78,7 +78,10 @@ export type Emission = {
       readonly kind: 'change';
       /** `fresh`: not before everything ahead of it is appended. `alone`: nor anything behind it before it is. */
       readonly place?: 'fresh' | 'alone';
-      readonly run: () => Promise<Effects>;
+      /** Messages that must not have been deleted for `run` to say anything of them: asked in one question for all that wait together. */
+      readonly about?: readonly MessageId[];
+      /** @param deleted those of `about` that were */
+      readonly run: (deleted: ReadonlySet<MessageId>) => Promise<Effects>;
     }
   | {
       /** A device's registration, with nothing of the tenant appended between it and what `effects` reads. */

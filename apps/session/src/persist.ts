@@ -1,5 +1,5 @@
 import type { Outbox } from '@iris/outbox';
-import type { TenantId } from '@iris/protocol';
+import type { MessageId, TenantId } from '@iris/protocol';
 import type { Clock } from '@iris/runtime';
 import type { Store } from '@iris/store';
 import type { Appender, Route } from './append.js';
@@ -28,16 +28,24 @@ export function createPersist(deps: {
   });
 
   /** Step one of one emission: what it does to the store, and what that makes of it. */
-  const persist = (emission: Emission, first?: () => Promise<StoredMessage>): Promise<Effects> => {
+  const persist = (
+    emission: Emission,
+    more: { first?: () => Promise<StoredMessage>; deleted?: () => Promise<ReadonlySet<MessageId>> } = {},
+  ): Promise<Effects> => {
     const { tenant_id, deadline } = emission;
     const options = { deadline, what: `store ${emission.kind}` };
     switch (emission.kind) {
       case 'message':
         return patience
-          .persist(async (tried) => (tried === 0 && first ? first() : (await store.messages.insert([emission.row]))[0]!), options)
+          .persist(async (tried) => (tried === 0 && more.first ? more.first() : (await store.messages.insert([emission.row]))[0]!), options)
           .then((stored) => emission.effects(stored));
       case 'change':
-        return patience.persist(emission.run, options);
+        return patience.persist(async (tried) => {
+          const { about = [] } = emission;
+          if (about.length === 0) return emission.run(none);
+          const asked = tried === 0 ? more.deleted : undefined;
+          return emission.run(await (asked?.() ?? store.messages.deleted(tenant_id, about)));
+        }, options);
       case 'greeting':
         return patience.persist(async () => {
           const route = deps.routeOf(tenant_id);
@@ -51,6 +59,18 @@ export function createPersist(deps: {
 
   return async (all) => {
     const done: Done[] = [];
+    let looked: { readonly upTo: number; readonly deleted: Promise<ReadonlySet<MessageId>> } | undefined;
+    /** One question for everything of the batch up to the next that may delete; which only ever stands in front. */
+    const deletedFrom = (waiting: Waiting, batch: readonly Waiting[], i: number): Promise<ReadonlySet<MessageId>> => {
+      if (looked !== undefined && i <= looked.upTo) return looked.deleted;
+      let upTo = i;
+      const ids = new Set(aboutOf(waiting));
+      while (upTo < batch.length && placeOf(batch[upTo]!) === undefined) for (const id of aboutOf(batch[upTo++]!)) ids.add(id);
+      const deleted = store.messages.deleted(waiting.emission.tenant_id, [...ids]);
+      deleted.catch(() => {});
+      looked = { upTo, deleted };
+      return deleted;
+    };
     const late = ({ emission: { deadline } }: Waiting) => deadline !== undefined && deadline <= clock.now();
     const take = async (waiting: Waiting, effects: Promise<Effects>) => {
       try {
@@ -76,17 +96,18 @@ export function createPersist(deps: {
         const answers = insert(rows);
         answers.catch(() => {});
         for (const [at, waiting] of run.entries())
-          await take(
-            waiting,
-            persist(waiting.emission, async () => (await answers)[at]!),
-          );
+          await take(waiting, persist(waiting.emission, { first: async () => (await answers)[at]! }));
       }
       const next = batch[i];
       if (next !== undefined && next.emission.kind !== 'message') {
         i++;
-        await take(next, persist(next.emission));
+        await take(next, persist(next.emission, { deleted: () => deletedFrom(next, batch, i) }));
       }
     }
     return done;
   };
 }
+
+const none: ReadonlySet<MessageId> = new Set();
+const aboutOf = ({ emission }: Waiting): readonly MessageId[] => (emission.kind === 'change' ? (emission.about ?? []) : []);
+const placeOf = ({ emission }: Waiting) => (emission.kind === 'change' ? emission.place : undefined);

@@ -1,11 +1,13 @@
 export * from './chance.js';
 export * from './checks/index.js';
+export * from './cluster/balancer.js';
 export * from './cluster/cluster.js';
 export * from './cluster/freeze.js';
 export * from './cluster/memory.js';
 export * from './cluster/process.js';
 export * from './cluster/services.js';
 export * from './cluster/streaming.js';
+export * from './cluster/turn-storm.js';
 export * from './frames.js';
 export * from './oidc-issuer.js';
 export { receiver } from './push/ece.js';

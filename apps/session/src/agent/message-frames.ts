@@ -17,14 +17,14 @@ type Handler<T extends AgentRequest['frame']['type']> = (
 
 export const messageStart: Handler<'message.start'> = async (request, context) => {
   const { tenant_id, frame } = request;
-  const { store, clock } = context;
+  const { clock } = context;
   const room = await context.rooms.of(tenant_id);
   const scope = await scopeOf(request, room, context);
   if (scope.kind !== 'open') return {};
   const { state } = scope;
   const message_id = agentMessageId(namerOf(request), frame.payload.message_id);
   // Deleted before it began, in an earlier life of this frame; or finished, when the frame comes again.
-  if ((await store.messages.deleted(tenant_id, [message_id])).size > 0) return {};
+  if (request.deleted.has(message_id)) return {};
   const text = nextText(room, message_id, { text: '', reasoning: '' }, clock.now());
   const running = state.messages.some((message) => message.message_id === message_id);
   const next: TurnState = running
@@ -157,7 +157,7 @@ export const commentary: Handler<'commentary'> = async (request, context) => {
   const scope = await scopeOf(request, room, context);
   if (scope.kind === 'foreign' || scope.kind === 'ended') return {};
   const message_id = agentMessageId(namerOf(request), own_id);
-  if ((await context.store.messages.deleted(request.tenant_id, [message_id])).size > 0) return {};
+  if (request.deleted.has(message_id)) return {};
   return { frames: [durableFrame(laneFrame('commentary', scope.lane, { message_id, text }), { key: `commentary:${message_id}` })] };
 };
 

@@ -1,16 +1,26 @@
-import { RequestError, unsupported } from '@iris/protocol';
+import { type MessageId, RequestError, unsupported } from '@iris/protocol';
 import { type AgentEffects, type AgentRequest, type Answer, type Context, done } from '../context.js';
+import { agentMessageId } from '../rules/ids.js';
 import { agentFrameHandler } from './frames.js';
 import { agentHistory, agentSearch } from './request-frames.js';
+import { namerOf } from './scope.js';
 
 /** Deletions go into the outbox's past, so everything ahead of them must be in it. */
 const apart: ReadonlySet<string> = new Set(['message.delete']);
+
+const nothing: ReadonlySet<MessageId> = new Set();
+
+/** What must not have been deleted before it begins. */
+const aboutOf = ({ frame, ...request }: Omit<AgentRequest, 'deleted'>): readonly MessageId[] =>
+  frame.type === 'message.start' || frame.type === 'commentary'
+    ? [agentMessageId(namerOf({ ...request, frame }), frame.payload.message_id)]
+    : [];
 
 /**
  * One frame of an agent's link. A numbered one counts as processed when its effect is stored and appended, or when it was refused for good; a
  * repeat of one that is processed has no effect.
  */
-export async function agentRequest(request: AgentRequest, context: Context): Promise<Answer> {
+export async function agentRequest(request: Omit<AgentRequest, 'deleted'>, context: Context): Promise<Answer> {
   const { frame, link, tenant_id } = request;
   const { links, emitter, turns } = context;
   if (frame.ack !== undefined) links.acked(link, frame.ack);
@@ -20,8 +30,8 @@ export async function agentRequest(request: AgentRequest, context: Context): Pro
     return done;
   }
   if (frame.type === 'ack' || frame.type === 'ping' || frame.type === 'pong') return done;
-  if (frame.type === 'history') return { kind: 'frame', frame: await agentHistory({ ...request, frame }, context) };
-  if (frame.type === 'search') return { kind: 'frame', frame: await agentSearch({ ...request, frame }, context) };
+  if (frame.type === 'history') return { kind: 'frame', frame: await agentHistory({ ...request, frame, deleted: nothing }, context) };
+  if (frame.type === 'search') return { kind: 'frame', frame: await agentSearch({ ...request, frame, deleted: nothing }, context) };
   const handle = agentFrameHandler(frame.type);
   if (handle === undefined) throw unsupported(`${frame.type}: not handled here`);
   let effects: AgentEffects = {};
@@ -30,8 +40,9 @@ export async function agentRequest(request: AgentRequest, context: Context): Pro
       kind: 'change',
       tenant_id,
       ...(apart.has(frame.type) ? { place: 'fresh' as const } : {}),
-      async run() {
-        effects = await withReply(request, await handle(request, context), context);
+      about: aboutOf(request),
+      async run(deleted) {
+        effects = await withReply(request, await handle({ ...request, deleted }, context), context);
         return effects;
       },
     });
@@ -53,7 +64,7 @@ export async function agentRequest(request: AgentRequest, context: Context): Pro
  * must come on the next one.
  */
 async function withReply(
-  { tenant_id, agent_id, frame, key }: AgentRequest,
+  { tenant_id, agent_id, frame, key }: Omit<AgentRequest, 'deleted'>,
   effects: AgentEffects,
   { store }: Context,
 ): Promise<AgentEffects> {

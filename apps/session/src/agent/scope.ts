@@ -38,7 +38,7 @@ async function freeLane(tenant_id: TenantId, { chat_id, thread_id }: AgentUpFram
   return lane;
 }
 
-export const namerOf = ({ tenant_id, agent_id, link, frame }: AgentRequest): Namer => ({
+export const namerOf = ({ tenant_id, agent_id, link, frame }: Pick<AgentRequest, 'tenant_id' | 'agent_id' | 'link' | 'frame'>): Namer => ({
   tenant_id,
   agent_id,
   install_id: link.install_id,

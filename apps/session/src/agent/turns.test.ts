@@ -1,3 +1,4 @@
+import type { Store } from '@iris/store';
 import { describe, expect, test } from '@jest/globals';
 import { agent_id, type Frame, lane, type Rig, type RigOptions, rig, tenant } from '../testing/rig.js';
 
@@ -46,6 +47,30 @@ describe('a turn', () => {
     ]);
     expect(await at.store.turns.open(tenant)).toEqual([]);
     expect((await at.outbox.values(tenant)).size).toBe(0);
+  });
+
+  test('MSG18, ORD2: many beats at once ask once what was deleted, and of one that was nothing is said', async () => {
+    let asked = 0;
+    const counting = (store: Store): Store => ({
+      ...store,
+      messages: {
+        ...store.messages,
+        deleted(tenant_id, ids) {
+          asked++;
+          return store.messages.deleted(tenant_id, ids);
+        },
+      },
+    });
+    const at = await stage({ store: counting });
+    await at.say('commentary', { message_id: 'c0', text: 'gone soon' });
+    await at.say('message.delete', { message_ids: ['c0'] });
+    asked = 0;
+    // The deleted one once more, under another number, as a process would that has forgotten that it said it.
+    const beats = ['c0', ...Array.from({ length: 30 }, (_, i) => `c${i + 1}`)];
+    await Promise.all(beats.map((message_id) => at.say('commentary', { message_id, text: message_id })));
+    const said = (await at.log()).filter(({ type, payload }) => type === 'commentary' && payload.text !== 'gone soon');
+    expect(said.map(({ payload }) => payload.text)).toEqual(beats.slice(1));
+    expect(asked).toBeLessThan(5);
   });
 
   test('RCP1: the sender hears when the agent has accepted, and not before', async () => {
