@@ -1,4 +1,4 @@
-import { lane, onStage } from '@iris/testkit';
+import { lane, onStage, sendBytes } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 
 test('MSG1 MSG7 MSG11 ENV25 OUT7: the answer is the message itself, once, with the id; every other device gets it without', () =>
@@ -144,6 +144,24 @@ test('ORD2 ORD3 C23: many sends at once take effect in their order, on every dev
     const texts = Array.from({ length: 100 }, (_, i) => `number ${i}`);
     world.backbone.faults = { ...world.backbone.faults, store_ms: [0, 20], outbox_ms: [0, 9], bus_ms: [0, 5] };
     await Promise.all(texts.map((text) => a.send(text)));
+    await world.advance(1_000);
+    for (const device of [a, b]) expect(device.frames('message').map(({ payload }) => payload.text)).toEqual(texts);
+    expect((await b.historyAll(lane)).map(({ text }) => text)).toEqual(texts);
+  }));
+
+test('ORD2 ORD3 C23: so do those whose files are still going up between them, on a socket that waits for no answer', () =>
+  onStage(async ({ world, a, b }) => {
+    world.backbone.faults = { ...world.backbone.faults, store_ms: [0, 20], outbox_ms: [0, 9], bus_ms: [0, 5] };
+    const texts = Array.from({ length: 50 }, (_, n) => `number ${n}`);
+    const bytes = new Uint8Array(200 * 1024).fill(7);
+    const asked = texts.flatMap((text, n) => {
+      if (n % 2 === 0) return [a.send(text)];
+      const media_ref = `mu_${n}`;
+      a.say('media.upload.start', { media_ref, kind: 'file', mime: 'a/b', size: bytes.length });
+      sendBytes(a, bytes);
+      return [a.request('media.upload.end', { media_ref }), a.send(text, { media_refs: [media_ref] })];
+    });
+    for (const answer of await Promise.all(asked)) expect(['message', 'media.upload.ack']).toContain(answer.type);
     await world.advance(1_000);
     for (const device of [a, b]) expect(device.frames('message').map(({ payload }) => payload.text)).toEqual(texts);
     expect((await b.historyAll(lane)).map(({ text }) => text)).toEqual(texts);

@@ -269,6 +269,33 @@ const speak = act('speak up', async (model, real, [l, t, role]) => {
   await quiet(real);
   note(model, real, keyOf(lane), text);
 });
+const agentCreates = act('agent creates channel', async (model, real, [cut]) => {
+  if (!real.agent.connected || model.lanes.size > 8) return;
+  const name = `Lane ${real.next()}`;
+  const id = `ask ${name}`;
+  real.agent.say('channel.create', { name }, { id });
+  // The answer may go with the link; it comes on the next.
+  if (cut! % 3 === 0) {
+    await real.world.advance(cut! % 5);
+    real.agent.cut();
+  }
+  await quiet(real);
+  const answers = real.agent.received.all.filter((frame) => frame.id === id);
+  if (answers.length !== 1) throw new Error(`LNK44: answered ${answers.length} times`);
+  const { chat_id } = expectType(answers[0]!, 'channel.created').payload;
+  model.lanes.set(chat_id!, { chat_id: chat_id!, thread_id: null, name, said: [] });
+});
+const agentDeletes = act('agent deletes a message', async (model, real, [l, m]) => {
+  const lane = pick(
+    lanesOf(model).filter(({ said }) => said.length > 0),
+    l!,
+  );
+  if (!lane || !real.agent.connected) return;
+  const { message_id } = pick(lane.said, m!)!;
+  real.agent.say('message.delete', { message_ids: [message_id] }, scopeOf(lane));
+  await quiet(real);
+  lane.said = lane.said.filter((said) => said.message_id !== message_id);
+});
 const agentLeaves = act('agent leaves', async (_model, real, [how]) => {
   real.away = true;
   real.agent.cut({ silent: how! % 2 === 0 });
@@ -295,7 +322,7 @@ const look = act('look', async (model, real, [d, _, page]) => {
 
 const often = [send, send, sendTogether, deleteMessages, accept, stream, leave, comeBack, comeBack, look];
 const seldom = [sendAndCut, replaced, createChannel, autoThread, rename, setDefault, deleteChannel, steer, stop, whole, end, openPicker];
-const rarely = [answerPicker, speak, agentLeaves, agentBack, agentBack, killSession, killEdge];
+const rarely = [answerPicker, speak, agentCreates, agentDeletes, agentLeaves, agentBack, agentBack, killSession, killEdge];
 export const commands = [...often, ...often, ...seldom, ...rarely];
 
 /** Everyone comes back, every turn comes to its end, and then all must agree. */

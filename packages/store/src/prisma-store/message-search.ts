@@ -86,6 +86,8 @@ interface Found extends Omit<SearchHit, 'snippet'> {
   readonly looked?: number;
 }
 
+/** As long as a request is waited for. */
+const waited_ms = 10_000;
 const queryCanceled = '57014';
 
 /** Units of text looked through for snippets before others get a turn of the loop. */
@@ -125,7 +127,11 @@ export function messageSearch(sql: Sql, clock: Clock): Messages['search'] {
   /** The last of each tenant's searches that are under way or wait: many at once of one tenant keep no other's waiting. */
   const lasts = new Map<TenantId, Promise<unknown>>();
   function inTurn<T>(tenant_id: TenantId, search: () => Promise<T>): Promise<T> {
-    const mine = (lasts.get(tenant_id) ?? Promise.resolve()).then(search);
+    const asked_at = clock.now();
+    const mine = (lasts.get(tenant_id) ?? Promise.resolve()).then(() => {
+      if (clock.now() - asked_at > waited_ms) throw new Error('nobody waits for this search any more');
+      return search();
+    });
     const last = mine
       .catch(() => {})
       .then(() => {
