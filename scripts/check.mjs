@@ -23,6 +23,7 @@ const steps = {
   unused: () => [node, [local('knip/bin/knip.js'), '--no-progress', '--no-config-hints']],
   documents: () => script('docs.mjs', '--check'),
   tracked: () => script('check/tracked-files.mjs'),
+  dependencies: () => script('check/dependencies.mjs'),
 };
 
 const wanted = process.argv.slice(2);
@@ -40,7 +41,8 @@ for (const [name, step] of Object.entries(steps)) {
   const begun = performance.now();
   const { code, output } = await run(...command);
   const took = `${((performance.now() - begun) / 1000).toFixed(1)} s`;
-  if (code === 0) console.log(`ok    ${name} (${took})`);
+  const notes = output.split('\n').filter((line) => line.startsWith('note: '));
+  if (code === 0) console.log([`ok    ${name} (${took})`, ...notes.map((line) => `      ${line}`)].join('\n'));
   else {
     failed.push(name);
     console.log(`${output.trimEnd()}\nFAIL  ${name} (${took})`);

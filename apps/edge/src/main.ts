@@ -28,11 +28,20 @@ await runPart('edge', config, async ({ instance, life, health, clock, random, id
   const { edge } = await life.start(
     'edge',
     async () => {
-      const { edge_host: host, edge_port: port, edge_origins, trusted_proxies, tls_cert_file, tls_key_file } = config;
+      const { edge_host: host, edge_port: port, edge_origins, trusted_proxies, proxy_protocol, tls_cert_file, tls_key_file } = config;
       const tls = tls_cert_file && tls_key_file ? { tls: { cert_file: tls_cert_file, key_file: tls_key_file } } : {};
       const origins = edge_origins.length > 0 ? edge_origins : ('same-host' as const);
       const server = await startUwsServer(
-        { host, port, origins, trusted_proxies, clock, ...tls, answerPush: (body, address) => edge.answerPush(body, address) },
+        {
+          host,
+          port,
+          origins,
+          trusted_proxies,
+          proxy_protocol,
+          clock,
+          ...tls,
+          answerPush: (body, address) => edge.answerPush(body, address),
+        },
         (socket, opening) => edge.accept(socket, opening),
       );
       const newConnectionId = () => ids.sortable() as ConnectionId;

@@ -20,6 +20,10 @@ export const EdgeProcessConfig = Type.Object({
     description: 'what an `Origin` header may say, such as https://app.example; none: the same host',
   }),
   trusted_proxies: Type.Array(Type.String(), { default: [], description: 'addresses and networks whose `X-Forwarded-For` is believed' }),
+  proxy_protocol: Type.Boolean({
+    default: false,
+    description: 'whether trusted proxies say who the peer is in front of each connection (PROXY protocol, version 2)',
+  }),
   tls_cert_file: Type.Optional(Type.String({ description: 'PEM file, to end TLS here; with tls_key_file' })),
   tls_key_file: Type.Optional(Type.String({ description: 'PEM file of the key' })),
   drain_ms: Type.Integer({

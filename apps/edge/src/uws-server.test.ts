@@ -138,6 +138,25 @@ describe('the upgrade', () => {
     await expect(bench({ trusted_proxies: ['nonsense'] })).rejects.toThrow('trusted_proxies');
   });
 
+  test('LIM8 a balancer of connections says the address in front of each, if it is one of ours and we listen to it', async () => {
+    const address = async (options: Partial<UwsServerOptions>, more = '') => {
+      const { server, accepted, until, clients } = await bench(options);
+      const tcp = connect({ port: server.port, host: '127.0.0.1' });
+      clients.push({ terminate: () => tcp.destroy() });
+      const signature = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
+      // Version 2, PROXY, TCP over IPv4, 12 bytes: from 9.8.7.6:1000 to 10.0.0.1:80.
+      const header = Buffer.concat([signature, Buffer.from([0x21, 0x11, 0, 12, 9, 8, 7, 6, 10, 0, 0, 1, 0x03, 0xe8, 0, 80])]);
+      const upgrade = `GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n${more}Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n\r\n`;
+      tcp.write(Buffer.concat([header, Buffer.from(upgrade)]));
+      await until(() => accepted.length === 1);
+      return accepted[0]!.opening.address;
+    };
+    expect(await address({ proxy_protocol: true, trusted_proxies: ['127.0.0.1'] })).toBe('9.8.7.6');
+    expect(await address({ proxy_protocol: true, trusted_proxies: ['127.0.0.1'] }, 'X-Forwarded-For: 1.2.3.4\r\n')).toBe('9.8.7.6');
+    expect(await address({ proxy_protocol: true })).toBe('127.0.0.1');
+    expect(await address({ trusted_proxies: ['127.0.0.1'] })).toBe('127.0.0.1');
+  });
+
   test('a port that is taken is said', async () => {
     const { server } = await bench();
     await expect(bench({ port: server.port })).rejects.toThrow(`${server.port}`);

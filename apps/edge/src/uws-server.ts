@@ -1,4 +1,4 @@
-import uws, { type TemplatedApp, type us_listen_socket, type WebSocket } from 'uWebSockets.js';
+import uws, { type HttpRequest, type HttpResponse, type TemplatedApp, type us_listen_socket, type WebSocket } from 'uWebSockets.js';
 import { limits } from '@iris/protocol';
 import { type Clock, systemClock } from '@iris/runtime';
 import { clientAddress, networks, originAllowed } from './peer.js';
@@ -14,6 +14,8 @@ export interface UwsServerOptions {
   readonly origins?: readonly string[] | 'same-host';
   /** Addresses and networks (`10.0.0.0/8`) whose `X-Forwarded-For` is believed. */
   readonly trusted_proxies?: readonly string[];
+  /** Such a proxy says who the peer is in front of the connection (PROXY protocol, version 2), as balancers of connections do. */
+  readonly proxy_protocol?: boolean;
   /**
    * Bytes of one message that are read at all. Larger ones are cut off without a close code (1006), as uWebSockets.js does it; smaller
    * ones that are too large all the same are read, thrown away and told 1009. So it stands well above the protocol's limits, and below
@@ -52,10 +54,24 @@ export async function startUwsServer(
   options: UwsServerOptions,
   accept: (socket: Socket, opening: Opening) => SocketEvents,
 ): Promise<UwsServer> {
-  const { host, port, origins = 'same-host', trusted_proxies = [], maxPayload = 8 * 1024 * 1024, tls, clock = systemClock } = options;
+  const {
+    host,
+    port,
+    origins = 'same-host',
+    trusted_proxies = [],
+    proxy_protocol = false,
+    maxPayload = 8 * 1024 * 1024,
+    tls,
+    clock = systemClock,
+  } = options;
   const proxies = networks(trusted_proxies);
   const app = tls ? uws.SSLApp({ cert_file_name: tls.cert_file, key_file_name: tls.key_file }) : uws.App();
   const turn = turns(clock);
+  /** The way here as `X-Forwarded-For` has it: what a balancer says of the connection is nearer than what was said in it. */
+  const forwardedFor = (req: HttpRequest, res: HttpResponse): string => {
+    const proxied = proxy_protocol ? text(res.getProxiedRemoteAddressAsText()) : '';
+    return [req.getHeader('x-forwarded-for'), proxied].filter((one) => one !== '').join(', ');
+  };
 
   for (const path of ['/ws', '/agent', '/relay'] as const) {
     app.ws<Entry>(path, {
@@ -75,7 +91,7 @@ export async function startUwsServer(
         const longest = path === '/relay' ? relayBearerLength : limits.token_length;
         if (token !== undefined && token.length > longest) return refuse(res, '401 Unauthorized');
         const peer = text(res.getRemoteAddressAsText());
-        const address = clientAddress(peer, req.getHeader('x-forwarded-for'), proxies);
+        const address = clientAddress(peer, forwardedFor(req, res), proxies);
         res.upgrade<Entry>(
           { opening: { path, address, ...(token === undefined ? {} : { token }) }, socket: undefined, events: undefined },
           req.getHeader('sec-websocket-key'),
@@ -118,7 +134,7 @@ export async function startUwsServer(
     const open = { 'access-control-allow-origin': '*', 'access-control-allow-headers': 'content-type', 'access-control-max-age': '86400' };
     app.options('/push/answer', (res) => void reply(res, '204 No Content', open, ''));
     app.post('/push/answer', (res, req) => {
-      const address = clientAddress(text(res.getRemoteAddressAsText()), req.getHeader('x-forwarded-for'), proxies);
+      const address = clientAddress(text(res.getRemoteAddressAsText()), forwardedFor(req, res), proxies);
       let aborted = false;
       res.onAborted(() => {
         aborted = true;

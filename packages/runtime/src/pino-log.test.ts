@@ -45,6 +45,15 @@ describe('pinoLog', () => {
     expect(last()).toMatchObject({ token_id: 'tk_1', tokens: 11 });
   });
 
+  test('our own tokens are hidden wherever they stand in a text, and what they are of is not', () => {
+    const { log, last, lines } = logged();
+    const secret = 'Zm9vYmFyYmF6-_9vYmFyYmF6Zm9vYmFyYmF6';
+    const said = ['device', 'agent', 'admin', 'push'].map((kind) => `iris-${kind}.tenant1.${secret}`);
+    log.warn('x', { reason: `refused ${said.join(', ')}`, cause: new Error(said[0]), list: said });
+    expect(lines.join()).not.toContain(secret);
+    expect(last().reason).toContain('iris-device.tenant1.[hidden]');
+  });
+
   test('errors keep their cause, and lose credentials in URLs', () => {
     const { log, last, lines } = logged();
     log.error('x', { error: new Error('connect redis://user:sesame@h:6379 failed', { cause: new TypeError('Bearer sesame') }) });
