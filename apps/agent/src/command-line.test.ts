@@ -75,3 +75,18 @@ test('--help names what there is', () => {
   for (const part of ['--gateway', '--token', '--demo', '--openai', '--hermes', '--key', '--no-private', '--spool', 'IRIS_AGENT_TOKEN'])
     expect(help).toMatchObject({ text: expect.stringContaining(part) });
 });
+
+test('many tenants: each has its own endpoint in the file, and private addresses are not asked unless that is said', () => {
+  expect(run('--gateway wss://g --tenants /etc/tenants.json --allow-host *.example --spool /s')).toMatchObject({
+    kind: 'tenants',
+    file: '/etc/tenants.json',
+    config: { gateway_url: 'wss://g', private_addresses: false, allow_hosts: ['*.example'], spool_dir: '/s' },
+  });
+  expect(run('--gateway wss://g --tenants f', { IRIS_PRIVATE_ADDRESSES: 'true' })).toMatchObject({ config: { private_addresses: true } });
+  expect(run('--gateway wss://g --tenants f --openai http://x')).toMatchObject({
+    kind: 'exit',
+    code: 2,
+    text: expect.stringMatching(/--openai and --tenants/),
+  });
+  expect(run('--tenants f')).toMatchObject({ kind: 'exit', code: 2, text: expect.stringMatching(/gateway/i) });
+});

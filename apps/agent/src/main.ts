@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import type { LinkEnd } from '@iris/agent-link';
 import { pinoLog, runProcess, systemClock } from '@iris/runtime';
 import { commandLine } from './command-line.js';
 import { startAgent } from './start-agent.js';
+import { createTenantAgents, tenantAgents } from './tenants.js';
 
 const refused: Record<Exclude<LinkEnd['reason'], 'stopped'>, string> = {
   auth: 'the gateway refused the token',
@@ -9,10 +11,46 @@ const refused: Record<Exclude<LinkEnd['reason'], 'stopped'>, string> = {
   replaced: 'another process attached as this agent and took over',
 };
 
+/** How often the list of tenants is looked at. */
+const look_ms = 2_000;
+
 const asked = commandLine(process.argv.slice(2), process.env);
 if (asked.kind === 'exit') {
   (asked.code === 0 ? process.stdout : process.stderr).write(asked.text);
   process.exitCode = asked.code;
+} else if (asked.kind === 'tenants') {
+  const { config, file } = asked;
+  const clock = systemClock;
+  const log = pinoLog({ level: config.log_level, clock, fields: { part: 'agent' } });
+  await runProcess({ log, clock, stop_ms: config.stop_ms }, async (life) => {
+    const { gateway_url: gateway, spool_dir } = config;
+    const more = spool_dir === undefined ? {} : { spool_dir };
+    const agents = await life.start(
+      'agents',
+      async () => {
+        const all = createTenantAgents({ gateway, model: config, clock, log, ...more });
+        let known = readFileSync(file, 'utf8');
+        await all.serve(tenantAgents(known));
+        const looking = clock.every(look_ms, () => {
+          try {
+            const now = readFileSync(file, 'utf8');
+            if (now === known) return;
+            known = now;
+            void all.serve(tenantAgents(now));
+          } catch (error) {
+            // What was served before is served on.
+            log.error('agent.tenants_unreadable', { file, error });
+          }
+        });
+        return { all, looking };
+      },
+      async ({ all, looking }) => {
+        looking.cancel();
+        await all.stop();
+      },
+    );
+    log.info('agent.serving', { agents: agents.all.size });
+  });
 } else {
   const { backend, config, url } = asked;
   const clock = systemClock;

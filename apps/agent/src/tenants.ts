@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import type { Clock, Log } from '@iris/runtime';
+import { type Static, Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import type { ModelSettings } from './config.js';
+import { backends, type RunningAgent, type StartAgentOptions, startAgent } from './start-agent.js';
+
+const Text = (maxLength: number) => Type.Optional(Type.String({ minLength: 1, maxLength }));
+/** One tenant's agent, as the tenant may choose it. Where a model may be is not among it: that is the operator's to say. */
+const TenantAgent = Type.Object(
+  {
+    agent_token: Type.String({ minLength: 1, maxLength: 512 }),
+    backend: Type.Enum([...backends]),
+    url: Text(2_048),
+    key: Text(4_096),
+    name: Text(64),
+    model: Text(256),
+    system_prompt: Text(64_000),
+    context_tokens: Type.Optional(Type.Integer({ minimum: 1 })),
+    history_chars: Type.Optional(Type.Integer({ minimum: 0, maximum: 4_000_000 })),
+  },
+  { additionalProperties: false },
+);
+export type TenantAgent = Static<typeof TenantAgent>;
+const list = Compile(Type.Array(TenantAgent, { maxItems: 100_000 }));
+
+/** The list of tenants' agents in a file. @throws Error that names the entry and the field; never a token or a key */
+export function tenantAgents(text: string): TenantAgent[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Error('it is not JSON');
+  }
+  if (!list.Check(value)) {
+    const fault = [...list.Errors(value)][0];
+    throw new Error(`${fault?.instancePath === '' ? 'the whole' : `entry ${fault?.instancePath.slice(1)}`}: ${fault?.message}`);
+  }
+  const seen = new Set<string>();
+  for (const [i, { agent_token, backend, url }] of value.entries()) {
+    if (seen.has(agent_token)) throw new Error(`entry ${i}: its token stands before`);
+    if (backend !== 'demo' && url === undefined) throw new Error(`entry ${i}/url: ${backend} needs the address of its endpoint`);
+    seen.add(agent_token);
+  }
+  return value;
+}
+
+/** The agents of many tenants in one process. */
+export interface TenantAgents {
+  /**
+   * Serve these from now on. Who stands there unchanged is left alone; who is new or changed begins (anew), who is gone is stopped. One whose
+   * address is none is left out, and said in the log.
+   */
+  serve(agents: readonly TenantAgent[]): Promise<void>;
+  readonly size: number;
+  readonly online: number;
+  stop(): Promise<void>;
+}
+
+export interface TenantAgentsOptions {
+  readonly gateway: string;
+  /** A folder of its own in it for each agent. */
+  readonly spool_dir?: string;
+  /** The operator's: where models may be, how long they may be silent. What a tenant says goes on top, and can't widen where. */
+  readonly model: Partial<ModelSettings>;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** For tests. */
+  readonly start?: (options: StartAgentOptions) => RunningAgent;
+}
+
+/** Names an agent in logs and folders; its token is not to be guessed from it. */
+const nameOf = ({ agent_token }: TenantAgent) => createHash('sha256').update(agent_token).digest('hex').slice(0, 16);
+
+export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
+  const { gateway, spool_dir, clock, log, start = startAgent } = options;
+  const running = new Map<string, { readonly wanted: string; readonly agent: RunningAgent }>();
+  let last: Promise<void> = Promise.resolve();
+
+  const begin = (one: TenantAgent) => {
+    const name = nameOf(one);
+    const { agent_token: token, backend, url, key, model, system_prompt, context_tokens, history_chars } = one;
+    const own = { agent_model: model, system_prompt, context_tokens, history_chars };
+    try {
+      const agent = start({
+        gateway,
+        token,
+        backend,
+        ...(url === undefined ? {} : { url }),
+        ...(key === undefined ? {} : { key }),
+        ...(one.name === undefined ? {} : { name: one.name }),
+        ...(spool_dir === undefined ? {} : { spool: join(spool_dir, name) }),
+        model: { ...options.model, ...Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined)) },
+        clock,
+        log,
+      });
+      running.set(name, { wanted: JSON.stringify(one), agent });
+      void agent.stopped.then(({ reason }) => {
+        if (reason !== 'stopped') log.warn('agent.tenant_ended', { agent: name, reason });
+      });
+    } catch (error) {
+      log.error('agent.tenant_not_started', { agent: name, error });
+    }
+  };
+  const change = async (agents: readonly TenantAgent[]) => {
+    const wanted = new Map(agents.map((one) => [nameOf(one), one]));
+    const leaving = [...running].filter(([name, { wanted: was }]) => {
+      const now = wanted.get(name);
+      return now === undefined || JSON.stringify(now) !== was;
+    });
+    // Its spool is free, and its link is gone, before its next begins.
+    await Promise.all(
+      leaving.map(async ([name, { agent }]) => {
+        await agent.stop();
+        running.delete(name);
+      }),
+    );
+    for (const [name, one] of wanted) if (!running.has(name)) begin(one);
+    log.info('agent.tenants', { agents: running.size });
+  };
+
+  return {
+    serve(agents) {
+      last = last.then(() => change(agents));
+      return last;
+    },
+    get size() {
+      return running.size;
+    },
+    get online() {
+      return [...running.values()].filter(({ agent }) => agent.online).length;
+    },
+    async stop() {
+      await last;
+      await Promise.all([...running.values()].map(({ agent }) => agent.stop()));
+    },
+  };
+}
