@@ -54,6 +54,8 @@ const world = await cluster({
 });
 const { store } = world;
 let broken = 0;
+/** Nobody comes back any more. */
+let leaving = false;
 const must = (holds, what) => {
   if (holds) return;
   broken++;
@@ -78,7 +80,8 @@ async function run() {
     const tenant = await world.tenant();
     // One message makes the outbox know the tenant; its sender is what reads "elsewhere".
     const reader = await tenant.join(`reader-${t}`);
-    spaces.push({ tenant, reader, finals: [], read: 0 });
+    comeBack(reader, async () => void (await reader.join(), await reader.sync()));
+    spaces.push({ tenant, reader });
   }
   const sockets = { live: 0, 'half-open': 0 };
   for (let d = 0; d < devices; d++) {
@@ -88,10 +91,10 @@ async function run() {
     if (kind in sockets) sockets[kind]++;
   }
   const now = Date.now();
-  for (const { device_id, token, kind, space } of all) {
+  const place = async ({ device_id, token, kind, space }) => {
     const { tenant_id } = space.tenant;
     const at = kind === 'gone for days' ? now - 5 * 86_400_000 : now - 10_000;
-    if (kind === 'live' || kind === 'half-open') continue;
+    if (kind === 'live' || kind === 'half-open') return;
     await store.devices.hello({ tenant_id, device_id, name: '', caps: {}, token_id: 'device-token', at, max: 1e6 });
     await store.pushTargets.register(tenant_id, device_id, [{ kind: 'fcm', address: token }], at);
     if (kind === 'muted')
@@ -99,13 +102,15 @@ async function run() {
     if (kind === 'dead token') providers.fcm.unregister(token);
     if (kind === 'slow') providers.fcm.set(token, { delay_ms: 400 });
     if (kind === 'refused at times') providers.fcm.set(token, { answer: fcmError(503, 'UNAVAILABLE'), times: 2 });
-  }
+  };
+  for (let i = 0; i < all.length; i += 16) await Promise.all(all.slice(i, i + 16).map(place));
   const open = [];
   for (const one of all.filter(({ kind }) => kind === 'live' || kind === 'half-open')) {
     const device = one.space.tenant.device(one.device_id, { caps: { cursors: true } });
     await device.connect();
     await device.hello({ fcm_token: one.token });
     await device.sync();
+    if (one.kind === 'live') comeBack(device, async () => void (await device.join(), await device.sync()));
     if (one.kind === 'half-open') {
       device.autoPong(false);
       device.autoAck(false);
@@ -117,7 +122,12 @@ async function run() {
   const agents = await Promise.all(
     spaces.map(async ({ tenant }) => {
       const agent = tenant.agent();
-      await agent.connect();
+      const attach = async () => {
+        const { type, payload } = await agent.connect();
+        if (type !== 'hello.ack') throw new Error(JSON.stringify(payload));
+      };
+      await attach();
+      comeBack(agent, attach);
       return agent;
     }),
   );
@@ -127,6 +137,8 @@ async function run() {
   for (let f = 0; f < frames; f++) {
     const t = f % tenants;
     agents[t].say('message', { message_id: `f${f}`, role: 'cron', text: `frame ${f}` }, lane);
+    // A person at the reader's device sees some of them at once.
+    if (t % 5 === 0 && random() < 0.3) readNewest(spaces[t], lane);
     if (t === tenants - 1) await sleep(150);
     if (kills > 0 && f > 0 && f % Math.ceil(frames / (kills + 1)) === 0) {
       killed++;
@@ -143,11 +155,28 @@ async function run() {
       }
     }
   }
+  while (agents.some(({ unacked }) => unacked.length > 0)) await sleep(200);
+  leaving = true;
   say(`${frames} frames in ${((performance.now() - began) / 1000).toFixed(1)} s; waiting until all is decided and sent`);
-  for (const [t, { reader }] of spaces.entries())
-    if (t % 10 === 0) reader.say('read.receipt', { message_id: (await reader.history(lane)).payload.messages.at(-1).message_id }, lane);
   await settled();
   await judge(all, open);
+}
+
+function readNewest({ reader }, lane) {
+  const newest = reader.received.all.findLast(({ frame }) => frame.type === 'message');
+  if (newest !== undefined && reader.connected) reader.say('read.receipt', { message_id: newest.frame.payload.message_id }, lane);
+}
+
+/** As every real device and agent: whenever its line ends it dials again. */
+async function comeBack(one, again) {
+  for (;;) {
+    await one.closed({ within_ms: 1e9 });
+    while (!one.connected) {
+      if (leaving) return;
+      await sleep(200);
+      await again().catch(() => {});
+    }
+  }
 }
 
 /** Until nothing is pending and nothing undecided for a while. */

@@ -65,8 +65,9 @@ export async function check(deps: CheckDeps, config: PushConfig, tenant_id: Tena
   if (waiting.size > 0) await later(deps, tenant_id, oldest.cursor, Math.max(50, Math.min(...waiting.values()) - clock.now() + 10));
 }
 
+/** Under a name of its own: a frame that comes meanwhile is looked at in its own time, not in this one's. */
 const later = ({ jobs }: CheckDeps, tenant_id: TenantId, cursor: number, delay_ms: number): Promise<void> =>
-  jobs.enqueue('push.check', { tenant_id, cursor }, { id: tenant_id, delay_ms });
+  jobs.enqueue('push.check', { tenant_id, cursor }, { id: `${tenant_id} again`, delay_ms });
 
 /** How far devices have come is the outbox's to know; what it would lose with its data is kept where it is looked at anyway. */
 async function keepMarks({ store }: CheckDeps, { tenant_id, devices, standing }: Awaited<ReturnType<typeof loadView>>): Promise<void> {

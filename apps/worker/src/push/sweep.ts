@@ -6,27 +6,34 @@ import { loadView } from './view.js';
 
 /** Rows at a time. */
 const page = 1_000;
-/** Frames that should have been decided about by now: the queue has lost its job. */
-const overdue_ms = 5_000;
-const tenantsAtOnce = 100;
+/** Milliseconds past its last look after which a frame should have been decided about: the queue has lost its job. */
+const overdue_ms = 4_000;
+const tenantsMax = 200;
+const tenantsAtOnce = 8;
 
 /** Pushes whose time has come again, those whose worker died, and frames that nobody was asked to look at. */
 export async function sweep(deps: CheckDeps, config: PushConfig): Promise<void> {
   const { store, clock, log, dispatch } = deps;
   if (clock.now() < deps.settled_at()) return;
   const failed = (tenant_id: TenantId) => (error: unknown) => log.warn('worker.push_sweep_failed', { tenant_id, error });
-  for (const tenant_id of await store.pushFrames.overdue(clock.now() - overdue_ms, tenantsAtOnce))
-    await check(deps, config, tenant_id).catch(failed(tenant_id));
+  if (dispatch.size < page) {
+    const due = await store.pushLedger.due(clock.now(), page);
+    await some([...new Set(due.map((row) => row.tenant_id))], async (tenant_id) => {
+      const rows = due.filter((row) => row.tenant_id === tenant_id);
+      await resume(deps, config, tenant_id, rows).catch(failed(tenant_id));
+    });
+  }
+  const overdue = await store.pushFrames.overdue(clock.now() - config.push_live_ms - overdue_ms, tenantsMax);
+  await some(overdue, (tenant_id) => check(deps, config, tenant_id).catch(failed(tenant_id)));
+}
 
-  if (dispatch.size >= page) return;
-  const due = await store.pushLedger.due(clock.now(), page);
-  for (const tenant_id of new Set(due.map((row) => row.tenant_id)))
-    await resume(
-      deps,
-      config,
-      tenant_id,
-      due.filter((row) => row.tenant_id === tenant_id),
-    ).catch(failed(tenant_id));
+/** All of them, a few at a time. */
+async function some<T>(items: readonly T[], run: (item: T) => Promise<void>): Promise<void> {
+  const left = items.values();
+  const one = async () => {
+    for (const item of left) await run(item);
+  };
+  await Promise.all(Array.from({ length: tenantsAtOnce }, one));
 }
 
 const laneOf = (row: PushLedgerRow): string => `${row.device_id}\n${laneKey(row)}`;
