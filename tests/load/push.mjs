@@ -50,7 +50,7 @@ const world = await cluster({
   edges: 1,
   sessions: 1,
   workers: values.bench ? 1 : workers,
-  set: { ...settings, push_fcm_per_second: 100_000, push_backoff_ms: 500, devices: 100_000 },
+  set: { ...settings, push_fcm_per_second: 100_000, push_backoff_ms: 500, devices: 100_000, sockets_before_hello: 100_000 },
 });
 const { store } = world;
 let broken = 0;
@@ -119,18 +119,8 @@ async function run() {
   }
   say('everyone is in place');
 
-  const agents = await Promise.all(
-    spaces.map(async ({ tenant }) => {
-      const agent = tenant.agent();
-      const attach = async () => {
-        const { type, payload } = await agent.connect();
-        if (type !== 'hello.ack') throw new Error(JSON.stringify(payload));
-      };
-      await attach();
-      comeBack(agent, attach);
-      return agent;
-    }),
-  );
+  const agents = [];
+  for (const { tenant } of spaces) agents.push(await linked(tenant));
   const lane = { chat_id: 'android:default', thread_id: null };
   const began = performance.now();
   let killed = 0;
@@ -165,6 +155,17 @@ async function run() {
 function readNewest({ reader }, lane) {
   const newest = reader.received.all.findLast(({ frame }) => frame.type === 'message');
   if (newest !== undefined && reader.connected) reader.say('read.receipt', { message_id: newest.frame.payload.message_id }, lane);
+}
+
+async function linked(tenant) {
+  const agent = tenant.agent();
+  const attach = async () => {
+    const { type, payload } = await agent.connect();
+    if (type !== 'hello.ack') throw new Error(JSON.stringify(payload));
+  };
+  await attach();
+  comeBack(agent, attach);
+  return agent;
 }
 
 /** As every real device and agent: whenever its line ends it dials again. */
