@@ -173,6 +173,23 @@ describe('uploads', () => {
       });
     }));
 
+  test('C90: bytes stay in their order, whichever is faster, the storage or the answer whether they are wanted', async () => {
+    for (const faults of [{ bus_ms: [20, 20] }, { store_ms: [20, 20] }] as const)
+      await onStage(
+        async ({ a, world }) => {
+          const bytes = bytesOf(40 * KiB);
+          a.say('media.upload.start', { media_ref: 'mu_1', kind: 'file', mime: 'a/b', size: bytes.length });
+          for (let at = 0; at < bytes.length; at += KiB) {
+            a.raw(bytes.subarray(at, at + KiB));
+            await world.advance(1);
+          }
+          const ack = await a.request('media.upload.end', { media_ref: 'mu_1' });
+          expect(ack).toMatchObject({ type: 'media.upload.ack', payload: { sha256: sha256Of(bytes) } });
+        },
+        { faults },
+      );
+  });
+
   test('C94: storage that fails in the middle is an error, never an ack; the connection goes on', () =>
     onStage(
       async ({ a, world }) => {

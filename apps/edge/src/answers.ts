@@ -4,6 +4,7 @@ import { type DeviceConnection, memberOf, positionOf } from './connection.js';
 import type { EdgeContext } from './context.js';
 import { type Feed, seek } from './feed.js';
 import type { InFlight } from './forward.js';
+import { withLinks } from './media-link.js';
 import { refuse, respond } from './outbound.js';
 
 type Answer = Extract<ToEdge, { kind: 'answer' }>;
@@ -17,13 +18,14 @@ export function answer(edge: EdgeContext, connection: DeviceConnection, record: 
   if (state.kind !== 'live' && state.kind !== 'catching_up') return;
   if (record.cursor === undefined) {
     // Without an `id` nobody is told the outcome, unless it failed.
-    if (record.body.length > 0 && (request.id !== undefined || isError(record.body))) respond(edge, connection, record.body, request.id);
+    if (record.body.length > 0 && (request.id !== undefined || isError(record.body)))
+      respond(edge, connection, linkedFor(edge, connection, record.body), request.id);
     return;
   }
   if (request.id === undefined) return;
   if (record.cursor <= positionOf(state)) {
     // It has gone by without the `id`.
-    if (record.body.length > 0) respond(edge, connection, record.body, request.id);
+    if (record.body.length > 0) respond(edge, connection, linkedFor(edge, connection, record.body), request.id);
     else void fetchAnswer(edge, connection, request.id, record.cursor);
   } else {
     awaitFrame(state.member.feed, record.cursor, connection, request.id);
@@ -45,7 +47,8 @@ export function answerLate(edge: EdgeContext, connection: DeviceConnection, n: n
   const request = edge.forward.settle(connection, n);
   if (request === undefined) return;
   measure(edge, request);
-  if (request.id !== undefined && memberOf(connection) !== undefined) respond(edge, connection, body, request.id);
+  if (request.id !== undefined && memberOf(connection) !== undefined)
+    respond(edge, connection, linkedFor(edge, connection, body), request.id);
 }
 
 /** The same, when even the frame has to be read again. */
@@ -63,7 +66,7 @@ async function fetchAnswer(edge: EdgeContext, connection: DeviceConnection, id: 
   }
   if (memberOf(connection) === undefined) return;
   if (body === undefined) refuse(edge, connection, id, 'not_found', 'gone meanwhile');
-  else respond(edge, connection, body, id);
+  else respond(edge, connection, linkedFor(edge, connection, body), id);
 }
 
 /** Answers at or below `at` whose frame was not there to be read: it was deleted meanwhile. */
@@ -104,6 +107,12 @@ export function forgetAwaited(feed: Feed, connection: DeviceConnection): void {
 
 export function measure(edge: EdgeContext, request: InFlight): void {
   edge.meters.request_seconds.record((edge.clock.now() - request.begun) / 1000, { type: request.type });
+}
+
+/** The frame as this device asked for it. */
+function linkedFor(edge: EdgeContext, connection: DeviceConnection, body: Uint8Array): Uint8Array {
+  const member = memberOf(connection);
+  return member?.group.links ? withLinks(edge, member.feed.tenant_id, body) : body;
 }
 
 function awaitFrame(feed: Feed, cursor: Cursor, connection: DeviceConnection, id: RequestId): void {

@@ -4,6 +4,7 @@ import type { CatchingUp, DeviceConnection, Member, SyncJob } from './connection
 import type { EdgeContext } from './context.js';
 import { type Ephemeral, type Feed, seek } from './feed.js';
 import { replay } from './local/replay.js';
+import { withLinks } from './media-link.js';
 import { close, comeBackIfUnseeded, join, leave } from './outbound.js';
 import { lostBefore } from './pages.js';
 import { isLagging, pingDevice } from './pulse.js';
@@ -83,7 +84,8 @@ async function readOn(edge: EdgeContext, connection: DeviceConnection, state: Ca
   }
   for (const entry of page.entries) {
     if (entry.except_device_id !== undefined && entry.except_device_id === member.device_id) continue;
-    sendAddressed(connection, entry, takeAwaited(member.feed, entry.cursor, connection), member.group.cursors);
+    const body = member.group.links ? withLinks(edge, member.feed.tenant_id, entry.body) : entry.body;
+    sendAddressed(connection, { ...entry, body }, takeAwaited(member.feed, entry.cursor, connection), member.group.cursors);
     follow(member.streams, entry.type, entry.message_id);
   }
   edge.meters.frames_out.add(page.entries.length, { class: 'durable' });

@@ -44,6 +44,16 @@ export const EdgeConfig = Type.Object({
   upload_pending_bytes: bytes(32 * 1024 * 1024, 'of one upload that wait for the disk; over it the upload fails'),
   upload_frame_bytes: bytes(16 * 1024, 'in a frame of an upload from which on it does not count against the rate of frames'),
 
+  media_secret: Type.Optional(
+    Type.String({
+      minLength: 16,
+      secret: true,
+      description: 'signs links to files; the same for all edges. Without it there are no links',
+    }),
+  ),
+  media_link_ms: ms(900_000, 'a link to a file is good for, at least'),
+  public_url: Type.Optional(Type.String({ description: 'https://… in front of links to files; without it they have a path only' })),
+
   update_ms: ms(100, 'between two updates of one running message'),
   update_bytes_per_second: bytes(64 * 1024, 'a second of updates of one running message'),
 });
@@ -52,6 +62,9 @@ export type EdgeConfig = Static<typeof EdgeConfig>;
 /** Every value as it is when nothing is set. */
 export const defaultEdgeConfig: EdgeConfig = Object.freeze(
   Object.fromEntries(
-    Object.entries(EdgeConfig.properties).map(([name, schema]) => [name, (schema as unknown as { default: number }).default]),
+    Object.entries(EdgeConfig.properties).flatMap(([name, schema]) => {
+      const { default: value } = schema as { default?: unknown };
+      return value === undefined ? [] : [[name, value]];
+    }),
   ),
-) as EdgeConfig;
+) as unknown as EdgeConfig;

@@ -15,11 +15,13 @@ import { drain } from './drain.js';
 import { checkHeads } from './feed.js';
 import { forward, type InFlight } from './forward.js';
 import { greetingTick } from './hello.js';
+import type { HttpExchange } from './http-exchange.js';
 import { receive } from './inbound.js';
 import { unanswered } from './knock.js';
 import { closed } from './leave.js';
 import { wakePull } from './local/media-pull.js';
 import { mediaOverdue } from './media-ask.js';
+import { serveMedia } from './media-http.js';
 import { close, refuse } from './outbound.js';
 import { pages } from './pages.js';
 import { answerOverdue, answerPush, type HttpReply } from './push-answer.js';
@@ -36,6 +38,8 @@ export interface Edge {
   accept(socket: Socket, opening: Opening): SocketEvents;
   /** `POST /push/answer`: see push-answer.ts. */
   answerPush(body: string, address: string): Promise<HttpReply>;
+  /** A link to a file is followed. */
+  file(exchange: HttpExchange): void;
   /** Hear the bus. Resolves when requests of sockets can be answered as soon as a session instance is there. */
   start(): Promise<void>;
   /** Leaves readiness and closes all sockets in waves with 1012; `service`: tell devices `status restarting` first. */
@@ -169,6 +173,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
 
   const self: Edge = {
     edge_id,
+    file: (exchange) => void serveMedia(edge, exchange),
     accept(socket, opening) {
       if (opening.path === '/relay') return relay.accept(socket, opening);
       const connection =

@@ -4,6 +4,7 @@ import { fallBehind, holdFor, holdUpdates, wakeBehind } from './catch-up.js';
 import { type DeviceConnection, type Member, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
 import type { Durable, Ephemeral, Feed, Group } from './feed.js';
+import { withLinks } from './media-link.js';
 import { close, isFull } from './outbound.js';
 import { isLagging, pingDevice } from './pulse.js';
 import { follow, isOwn, isStreamed, type Pieces, piecesOf } from './streams.js';
@@ -22,12 +23,21 @@ export function handOut(edge: EdgeContext, feed: Feed, frame: Durable): void {
   if (frame.except_device_id !== undefined)
     for (const connection of feed.live) if (connection.device_id === frame.except_device_id) left.push(connection);
 
-  const shown = feed.groups.some(({ cursors, count }) => cursors && count > 0) ? splice(frame.body, { cursor: frame.cursor }) : frame.body;
-  for (const group of feed.groups) if (group.count > 0) publish(edge, feed, group, group.cursors ? shown : frame.body, left);
+  const linked = feed.groups.some(({ links, count }) => links && count > 0) ? withLinks(edge, feed.tenant_id, frame.body) : frame.body;
+  const shownTo = new Map<Uint8Array, Uint8Array>();
+  const shown = (body: Uint8Array): Uint8Array => {
+    const known = shownTo.get(body) ?? splice(body, { cursor: frame.cursor });
+    shownTo.set(body, known);
+    return known;
+  };
+  for (const group of feed.groups) {
+    const body = group.links ? linked : frame.body;
+    if (group.count > 0) publish(edge, feed, group, group.cursors ? shown(body) : body, left);
+  }
   if (own !== undefined)
     for (const [connection, ids] of own) {
       const { member } = connection.state as { member: Member };
-      sendAddressed(connection, frame, ids, member.group.cursors);
+      sendAddressed(connection, member.group.links ? { ...frame, body: linked } : frame, ids, member.group.cursors);
     }
   if (frame.message_id !== undefined && streaming(feed))
     for (const connection of feed.live) follow(memberOf(connection)?.streams, frame.type, frame.message_id);

@@ -14,6 +14,8 @@ export interface Group {
   readonly cursors: boolean;
   /** With cap `delta`: each gets updates of its own. */
   readonly delta: boolean;
+  /** With cap `media_url`: media entries have links. */
+  readonly links: boolean;
   count: number;
 }
 
@@ -60,10 +62,14 @@ export function openFeed(edge: EdgeContext, tenant_id: TenantId, head: Cursor, r
   const feed: Feed = {
     tenant_id,
     groups: [
-      { name: `t:${tenant_id}`, cursors: false, delta: false, count: 0 },
-      { name: `c:${tenant_id}`, cursors: true, delta: false, count: 0 },
-      { name: `d:${tenant_id}`, cursors: false, delta: true, count: 0 },
-      { name: `e:${tenant_id}`, cursors: true, delta: true, count: 0 },
+      { name: `t:${tenant_id}`, cursors: false, delta: false, links: false, count: 0 },
+      { name: `c:${tenant_id}`, cursors: true, delta: false, links: false, count: 0 },
+      { name: `d:${tenant_id}`, cursors: false, delta: true, links: false, count: 0 },
+      { name: `e:${tenant_id}`, cursors: true, delta: true, links: false, count: 0 },
+      { name: `tl:${tenant_id}`, cursors: false, delta: false, links: true, count: 0 },
+      { name: `cl:${tenant_id}`, cursors: true, delta: false, links: true, count: 0 },
+      { name: `dl:${tenant_id}`, cursors: false, delta: true, links: true, count: 0 },
+      { name: `el:${tenant_id}`, cursors: true, delta: true, links: true, count: 0 },
     ],
     reasoning_count: 0,
     live: new Set(),

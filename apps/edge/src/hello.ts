@@ -149,7 +149,7 @@ function memberFor(edge: EdgeContext, feed: Feed, device_id: DeviceId, answer: H
     feed,
     device_id,
     token_id: answer.token_id,
-    group: feed.groups.find(({ cursors, delta }) => cursors === caps.cursors && delta === caps.delta)!,
+    group: feed.groups.find(({ cursors, delta, links }) => cursors === caps.cursors && delta === caps.delta && links === caps.media_url)!,
     streams: streamsOf(caps),
     head: answer.head,
     watermark: answer.watermark,

@@ -43,6 +43,7 @@ await runPart('edge', config, async ({ instance, life, health, clock, random, id
           answerPush: (body, address) => edge.answerPush(body, address),
         },
         (socket, opening) => edge.accept(socket, opening),
+        (exchange) => edge.file(exchange),
       );
       const newConnectionId = () => ids.sortable() as ConnectionId;
       const edge = createEdge(

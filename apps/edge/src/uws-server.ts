@@ -1,6 +1,7 @@
 import uws, { type HttpRequest, type HttpResponse, type TemplatedApp, type us_listen_socket, type WebSocket } from 'uWebSockets.js';
 import { limits } from '@iris/protocol';
 import { type Clock, systemClock } from '@iris/runtime';
+import { type HttpExchange, httpExchange } from './http-exchange.js';
 import { clientAddress, networks, originAllowed } from './peer.js';
 import { answerBytes, type HttpReply } from './push-answer.js';
 import { relayBearerLength } from './relay/auth.js';
@@ -53,6 +54,7 @@ const gatheredBelow = 16 * 1024;
 export async function startUwsServer(
   options: UwsServerOptions,
   accept: (socket: Socket, opening: Opening) => SocketEvents,
+  file?: (exchange: HttpExchange) => void,
 ): Promise<UwsServer> {
   const {
     host,
@@ -146,6 +148,11 @@ export async function startUwsServer(
         });
       });
     });
+  }
+  if (file !== undefined) {
+    app.get('/media/*', (res, req) => file(httpExchange(res, req, 'get')));
+    app.head('/media/*', (res, req) => file(httpExchange(res, req, 'head')));
+    app.put('/media/*', (res, req) => file(httpExchange(res, req, 'put')));
   }
   app.any('/*', (res) => void refuse(res, '404 Not Found'));
 

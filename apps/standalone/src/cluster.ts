@@ -46,6 +46,7 @@ export async function startCluster(start: Start): Promise<System> {
   const s3 = plan.urls.get('s3');
   const common = {
     // Someone waits for the end: with few sockets there is little to spread out.
+    IRIS_MEDIA_SECRET: folder.secret('media_secret'),
     IRIS_DRAIN_MS: '2000',
     IRIS_FINISH_MS: '3000',
     ...settings.env,

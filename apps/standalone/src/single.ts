@@ -120,6 +120,7 @@ export async function startSingle(start: Start): Promise<System> {
       const server = await startUwsServer(
         { host: loopback, port, origins, clock, answerPush: (body, address) => made.answerPush(body, address) },
         (socket, opening) => made.accept(socket, opening),
+        (exchange) => made.file(exchange),
       );
       const made = createEdge(
         {
@@ -134,7 +135,7 @@ export async function startSingle(start: Start): Promise<System> {
           groups: server.groups,
           newConnectionId: () => ids.sortable() as ConnectionId,
         },
-        settings.of(EdgeConfig),
+        { media_secret: ids.random(32), ...settings.of(EdgeConfig) },
       );
       await made.start();
       return { made, server };

@@ -86,7 +86,7 @@ export function runAgent(options: AgentOptions): Agent {
     link: connection,
     requests: asked,
     questions,
-    putBytes: options.putBytes ?? httpPut,
+    putBytes: options.putBytes ?? ((where, bytes, mime) => httpPut(new URL(where, url.href.replace(/^ws/, 'http')), bytes, mime)),
     newId,
     defaultChat: () => directory.defaultChat(),
   };
@@ -230,7 +230,7 @@ const caps = (options: AgentOptions): Caps => ({
   resume: true,
 });
 
-async function httpPut(url: string, bytes: Uint8Array, mime: string): Promise<void> {
+async function httpPut(url: URL, bytes: Uint8Array, mime: string): Promise<void> {
   const response = await fetch(url, { method: 'PUT', body: bytes as Uint8Array<ArrayBuffer>, headers: { 'content-type': mime } });
   if (!response.ok) throw new Error(`storing media: HTTP ${response.status}`);
 }

@@ -11,6 +11,8 @@ export interface MediaAsks {
   readonly 'media.commit': { readonly ask: MediaCommit; readonly answer: MediaCommitted };
   /** They will not be. */
   readonly 'media.abandon': { readonly ask: { readonly media_id: MediaId }; readonly answer: { readonly ok: true } };
+  /** An agent's file comes over HTTP. */
+  readonly 'media.accept': { readonly ask: { readonly media_id: string }; readonly answer: MediaAccepted };
   /** Where the bytes of a file are. */
   readonly 'media.find': { readonly ask: MediaFind; readonly answer: MediaFound };
 }
@@ -45,6 +47,12 @@ export interface MediaCommit {
 export interface MediaCommitted {
   readonly sha256: string;
 }
+export interface MediaAccepted {
+  readonly object_id: ObjectId;
+  readonly size: number;
+  /** What the bytes must have, when that was said. */
+  readonly sha256?: string;
+}
 export interface MediaFind {
   readonly media_id: string;
   /** Who asks: sees its own uploads before they are in a message. */
@@ -59,5 +67,5 @@ export interface MediaFound {
   >;
 }
 
-const asks: ReadonlySet<string> = new Set<MediaAsk>(['media.begin', 'media.commit', 'media.abandon', 'media.find']);
+const asks: ReadonlySet<string> = new Set<MediaAsk>(['media.begin', 'media.commit', 'media.abandon', 'media.accept', 'media.find']);
 export const isMediaAsk = (type: string): type is MediaAsk => asks.has(type);

@@ -5,6 +5,7 @@ import { dismiss } from '../confirm.js';
 import type { Caller } from '../connection.js';
 import type { EdgeContext } from '../context.js';
 import type { InFlight } from '../forward.js';
+import { withLinks } from '../media-link.js';
 import { toTicks } from '../ticks.js';
 import { agentHelloAnswered, closeAgent, refuseAgent } from './hello.js';
 import { receiveAgent } from './inbound.js';
@@ -17,7 +18,8 @@ export function agentAnswered(edge: EdgeContext, link: AgentLink, record: Extrac
   if (request === undefined) return;
   measure(edge, request);
   if (link.state.kind !== 'linked' || record.body.length === 0) return;
-  link.socket.send(request.id === undefined ? record.body : splice(record.body, { id: request.id }));
+  const body = withLinks(edge, link.tenant_id, record.body);
+  link.socket.send(request.id === undefined ? body : splice(body, { id: request.id }));
 }
 
 /** A frame for the agent. A durable one only in its turn: one before it was lost, and will be sent again with all behind it. */
@@ -28,7 +30,7 @@ export function agentFrame(edge: EdgeContext, link: AgentLink, { seq, body }: Ex
     if (seq !== state.sent_seq + 1) return edge.log.debug('edge.agent_seq', { seq, sent_seq: state.sent_seq });
     state.sent_seq = seq;
   }
-  link.socket.send(body);
+  link.socket.send(withLinks(edge, link.tenant_id, body));
   // What it does not read it gets again on its next link.
   if (link.socket.buffered() > edge.config.hard_mark_bytes * 4) link.socket.terminate();
 }

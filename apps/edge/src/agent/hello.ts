@@ -15,6 +15,7 @@ import { enroll } from '../confirm.js';
 import type { EdgeContext } from '../context.js';
 import { wasRevoked } from '../good-tokens.js';
 import { knock, knocked } from '../knock.js';
+import { withLinks } from '../media-link.js';
 import { errorFrame, textOf } from '../outbound.js';
 import type { AgentLink, Greeting } from './link.js';
 import { texts } from './texts.js';
@@ -116,7 +117,7 @@ export function agentHelloAnswered(edge: EdgeContext, link: AgentLink, n: number
     malformed_since: 0,
   };
   answer.frames.forEach((frame, i) => {
-    const bytes = Buffer.from(frame);
+    const bytes = withLinks(edge, answer.tenant_id, Buffer.from(frame));
     link.socket.send(i === 0 && id !== undefined ? splice(bytes, { id }) : bytes);
   });
   for (const data of state.waiting) receive(data);

@@ -31,6 +31,8 @@ export interface Upload {
   pending: number;
   /** Undefined: while it is asked where to go on, nothing may come. */
   writer: MediaWriter | undefined;
+  /** Resolves when there is one. Every chunk waits for it, also the later ones: so none goes before those that came first. */
+  ready: Promise<void>;
   /** It was complete before: the hash of its bytes. */
   complete: string | undefined;
   /** Resolves when it is known that it may be stored. Never rejects: see {@link fault}. */
@@ -70,6 +72,7 @@ export function mediaUploadStart(edge: EdgeContext, connection: DeviceConnection
     received: 0,
     pending: 0,
     writer: undefined,
+    ready: Promise.resolve(),
     complete: undefined,
     begun: Promise.resolve(),
     fault: undefined,
@@ -108,8 +111,8 @@ async function begin(
   });
   if (!upload.keep) {
     // Its bytes may come at once: they are taken in while it is asked whether they are wanted.
-    const opening = open();
-    await Promise.all([asking, opening]);
+    upload.ready = open();
+    await Promise.all([asking, upload.ready]);
     return;
   }
   const begun = await asking;
@@ -159,7 +162,7 @@ export function binary(edge: EdgeContext, connection: DeviceConnection, member: 
 
 async function take(edge: EdgeContext, member: Member, upload: Upload, chunk: Uint8Array): Promise<void> {
   try {
-    if (upload.writer === undefined) await upload.begun;
+    await upload.ready;
     if (upload.fault !== undefined) return;
     await upload.writer!.append(chunk);
     upload.pending -= chunk.length;

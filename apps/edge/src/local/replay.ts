@@ -1,6 +1,7 @@
 import { encode, splice } from '@iris/protocol';
 import type { CatchingUp, DeviceConnection, SyncJob } from '../connection.js';
 import type { EdgeContext } from '../context.js';
+import { withLinks } from '../media-link.js';
 import { comeBackIfUnseeded, refuse, respond } from '../outbound.js';
 import { lostBefore } from '../pages.js';
 import { toTicks } from '../ticks.js';
@@ -33,7 +34,8 @@ export async function replay(edge: EdgeContext, connection: DeviceConnection, st
       if (entry.cursor > member.head) break;
       if (entry.except_device_id !== undefined && entry.except_device_id === member.device_id) continue;
       if (isTold(member.told, entry)) continue;
-      connection.socket.send(splice(entry.body, { cursor: entry.cursor }));
+      const body = member.group.links ? withLinks(edge, member.feed.tenant_id, entry.body) : entry.body;
+      connection.socket.send(splice(body, { cursor: entry.cursor }));
     }
     edge.meters.frames_out.add(page.entries.length, { class: 'durable' });
     job.at = Math.max(from, Math.min(page.next, member.head));

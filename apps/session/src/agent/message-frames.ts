@@ -3,6 +3,7 @@ import type { MessageRow } from '@iris/store';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { mergeEffects, type OutFrame } from '../emission.js';
 import { tellAgents } from '../handlers/lookup.js';
+import { shownMedia } from '../media/agent-media.js';
 import { laneFrame, messageOut, stopOut } from '../rules/frames.js';
 import { agentMessageId, finalMark, isMessageId } from '../rules/ids.js';
 import { messageRow } from '../rules/rows.js';
@@ -76,7 +77,8 @@ async function final(request: AgentRequest, context: Context, said: Final, out: 
   if (scope.kind === 'foreign') return {};
   const message_id = agentMessageId(namerOf(request), said.message_id);
   const running = scope.kind === 'open' ? scope.state.messages.find((one) => one.message_id === message_id) : undefined;
-  const media = await knownMedia(request, said.media, context);
+  const named = (said.media ?? []) as readonly { media_id: string }[];
+  const media = named.length === 0 ? null : await shownMedia(request, named, 'attached', context);
   const row = messageRow(tenant_id, scope.lane, message_id, {
     role: running?.role ?? said.role,
     text: said.text,
@@ -133,14 +135,6 @@ async function storeLate(row: MessageRow, scope: Extract<Scope, { kind: 'ended' 
     return store.messages.replace({ ...row, ts: before.ts, interrupted: false, late: true });
   }
   return storeFinal({ ...row, late: scope.row.outcome !== 'completed' }, false, context);
-}
-
-/** Media entries of files that are here. @throws RequestError `not_found` when one is not */
-async function knownMedia(request: AgentRequest, media: readonly object[] | undefined, { store }: Context): Promise<MessageRow['media']> {
-  if (media === undefined || media.length === 0) return null;
-  const entries = media.map((entry) => ({ ...entry }) as Record<string, unknown> & { media_id: string });
-  for (const { media_id } of entries) if ((await store.media.get(request.tenant_id, media_id)) === undefined) throw notFound('media_id');
-  return entries;
 }
 
 /** Agents answer to messages by our id or by their own. One that is gone is left out: the answer is worth more than what it hangs on. */

@@ -1,6 +1,7 @@
-import { type AgentUpFrameOf, durableFrame, notFound } from '@iris/protocol';
+import { type AgentUpFrameOf, durableFrame } from '@iris/protocol';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { mergeEffects } from '../emission.js';
+import { shownMedia } from '../media/agent-media.js';
 import { laneFrame, toolEndOut, toolName } from '../rules/frames.js';
 import { scopeOf } from './scope.js';
 import { becomes } from './turn-frames.js';
@@ -41,8 +42,8 @@ export const mediaOffer: Handler<'media.offer'> = async (request, context) => {
   const scope = await scopeOf(request, room, context);
   if (scope.kind === 'foreign') return {};
   const { payload } = request.frame;
-  if ((await context.store.media.get(request.tenant_id, payload.media_id)) === undefined) throw notFound('media_id');
-  return { frames: [durableFrame(laneFrame('media.offer', scope.lane, payload), { key: `offer:${request.key}` })] };
+  const [entry] = await shownMedia(request, [payload], 'offered', context);
+  return { frames: [durableFrame(laneFrame('media.offer', scope.lane, entry as typeof payload), { key: `offer:${request.key}` })] };
 };
 
 export const notification: Handler<'notification'> = async (request, context) => {

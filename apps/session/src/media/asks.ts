@@ -66,6 +66,12 @@ const abandon: Handler<'media.abandon'> = async (tenant_id, { media_id }, { stor
   return { ok: true };
 };
 
+const accept: Handler<'media.accept'> = async (tenant_id, { media_id }, { store }) => {
+  const row = await store.media.get(tenant_id, media_id);
+  if (row?.state !== 'uploading' || row.object_id === null) throw notFound('media_id');
+  return { object_id: row.object_id, size: row.size, ...(row.sha256 === '' ? {} : { sha256: row.sha256 }) };
+};
+
 const find: Handler<'media.find'> = async (tenant_id, { media_id, device_id }, { store }) => {
   const row = await store.media.get(tenant_id, media_id);
   const seen =
@@ -81,6 +87,7 @@ const handlers: { readonly [A in MediaAsk]: Handler<A> } = {
   'media.begin': begin,
   'media.commit': commit,
   'media.abandon': abandon,
+  'media.accept': accept,
   'media.find': find,
 };
 

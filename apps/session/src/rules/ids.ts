@@ -10,6 +10,10 @@ const hashed = (...parts: readonly string[]): string => createHash('sha256').upd
 /** The message of a request, by the request's idempotency key. */
 export const messageIdOf = (tenant_id: TenantId, key: string): MessageId => `m_${hashed(tenant_id, 'message', key)}` as MessageId;
 
+/** The file of a request, by the request's idempotency key; as part of an id. */
+export const mediaIdOf = (tenant_id: TenantId, key: string): string =>
+  Buffer.from(hashed(tenant_id, 'media', key), 'base64url').toString('hex');
+
 /** Whether it can be an id of ours at all. */
 export const isMessageId = (id: string): id is MessageId => /^m_[\w-]{22}$/.test(id);
 

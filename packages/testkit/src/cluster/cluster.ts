@@ -85,6 +85,7 @@ async function start(space: ReturnType<typeof workspace>, options: ClusterOption
     IRIS_REDIS_URL: redis.url,
     IRIS_NATS_URL: nats.url,
     IRIS_MEDIA_DIR: join(space.dir, 'media'),
+    IRIS_MEDIA_SECRET: 'signs links to files',
     IRIS_LOG_LEVEL: 'info',
     ...(Object.fromEntries(settings) as Record<string, string>),
   };

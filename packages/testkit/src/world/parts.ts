@@ -47,7 +47,7 @@ export async function startEdgePart({ edge_id, node, groups, log, config }: Edge
       random: chance,
       newConnectionId: () => ids.sortable() as ConnectionId,
     },
-    { ...defaultEdgeConfig, ...config },
+    { ...defaultEdgeConfig, media_secret: 'signs links to files', ...config },
   );
   await edge.start();
   return {

@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto';
+import { runAgent } from '@iris/agent-link';
+import { type Cluster, type ClusterTenant, cluster, pull, sendBytes, sha256Of, type TestDevice, upload } from '@iris/testkit';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import sharp from 'sharp';
+
+const KiB = 1024;
+let all: Cluster;
+beforeAll(async () => {
+  all = await cluster({ workers: 1 });
+}, 120_000);
+afterAll(() => all?.close(), 60_000);
+
+const at = (edge: number, path: string) => new URL(path, all.edges[edge]!.url.replace(/^ws/, 'http'));
+const photo = () =>
+  sharp({ create: { width: 640, height: 400, channels: 3, background: { r: 10, g: 200, b: 90 } } })
+    .withExif({ IFD0: { Make: 'Secret Camera' }, IFD3: { GPSLatitudeRef: 'N', GPSLatitude: '52/1 30/1 0/1' } })
+    .jpeg()
+    .toBuffer();
+interface Entry {
+  readonly media_id: string;
+  readonly thumb_media_id: string;
+  readonly size: number;
+  readonly url: string;
+}
+async function sent(device: TestDevice, bytes: Uint8Array, more: Record<string, unknown> = {}): Promise<Entry> {
+  const media_ref = `mu_${randomBytes(4).toString('hex')}`;
+  expect(await upload(device, media_ref, bytes, { start: more })).toMatchObject({ type: 'media.upload.ack' });
+  const { payload } = await device.send(`file ${media_ref}`, { media_refs: [media_ref] });
+  return (payload.media as unknown as Entry[])[0]!;
+}
+const linked = (tenant: ClusterTenant) => tenant.join('linked', { edge: 1, caps: { media_url: true } });
+
+test('UPL10 UPL12: a photo said to be a text, through a real worker: its type, its dimensions, a preview, and no word of where it was taken', async () => {
+  const tenant = await all.tenant();
+  const [a, b] = [await tenant.join('phone'), await tenant.join('tablet', { edge: 1 })];
+  const original = await photo();
+  const entry = await sent(a, original, { kind: 'file', mime: 'text/plain', filename: 'holiday.jpg' });
+  expect(entry).toMatchObject({
+    kind: 'image',
+    mime: 'image/jpeg',
+    width: 640,
+    height: 400,
+    filename: 'holiday.jpg',
+    thumbhash: expect.any(String),
+  });
+  const { bytes } = await pull(b, entry.media_id);
+  expect(bytes.length).toBe(entry.size);
+  expect(bytes.includes('Secret')).toBe(false);
+  expect((await sharp(bytes).metadata()).exif).toBeUndefined();
+  expect(await sharp((await pull(b, entry.thumb_media_id)).bytes).metadata()).toMatchObject({ format: 'webp', width: 512, height: 320 });
+});
+
+test('CAP11 C96: links for those who asked: whole, in ranges, attachments that nothing runs, on any edge; no other link is honoured', async () => {
+  const tenant = await all.tenant();
+  const device = await linked(tenant);
+  const bytes = new Uint8Array(randomBytes(700 * KiB));
+  const entry = await sent(device, bytes, { filename: 'a "b"; é.bin' });
+  const plain = await tenant.join('plain');
+  await plain.sync(0);
+  expect(JSON.stringify(plain.frames('message'))).not.toContain('"url"');
+  const answer = await fetch(at(0, entry.url));
+  expect([answer.status, sha256Of(new Uint8Array(await answer.arrayBuffer()))]).toEqual([200, sha256Of(bytes)]);
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    'content-type': 'application/octet-stream',
+    'content-disposition': "attachment; filename*=UTF-8''a%20_b_%3B%20%C3%A9.bin",
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': expect.stringContaining('sandbox'),
+    'accept-ranges': 'bytes',
+  });
+  const range = async (value: string) => {
+    const part = await fetch(at(1, entry.url), { headers: { range: value } });
+    return [part.status, part.headers.get('content-range'), new Uint8Array(await part.arrayBuffer())] as const;
+  };
+  const size = bytes.length;
+  expect(await range('bytes=3-9')).toEqual([206, `bytes 3-9/${size}`, bytes.subarray(3, 10)]);
+  expect(await range('bytes=-5')).toEqual([206, `bytes ${size - 5}-${size - 1}/${size}`, bytes.subarray(-5)]);
+  expect((await range(`bytes=${size}-`))[0]).toBe(416);
+  expect((await fetch(at(0, entry.url), { method: 'HEAD' })).headers.get('content-length')).toBe(String(size));
+  const [name, signature] = entry.url.split('.');
+  for (const wrong of [`${name}.${signature!.slice(0, -2)}xx`, `${name}`, '/media/', '/media/x.y', `${entry.url}.z`])
+    expect((await fetch(at(0, wrong))).status).toBe(403);
+  expect((await fetch(at(0, entry.url), { method: 'PUT', body: 'x' })).status).toBe(405);
+  // In history and by sync as well, and of another tenant nothing.
+  const { payload } = await device.history({ chat_id: 'android:default' });
+  expect(JSON.stringify(payload)).toContain('"url":"/media/');
+  const svg = await sent(device, new TextEncoder().encode('<svg onload="alert(1)"/>'), { mime: 'image/svg+xml', kind: 'image' });
+  expect((await fetch(at(0, svg.url))).headers.get('content-type')).toBe('text/plain');
+  const message_id = device.frames('message').find(({ payload }) => JSON.stringify(payload).includes(svg.media_id))!.payload.message_id!;
+  await device.request('message.delete', { message_ids: [message_id] }, { chat_id: 'android:default' });
+  expect((await fetch(at(0, svg.url))).status).toBe(404);
+});
+
+test('LNK40 UPL13: an agent is given links to what people send, and gives files of its own, which count once their bytes are stored', async () => {
+  const tenant = await all.tenant();
+  const device = await tenant.join('phone');
+  const original = await photo();
+  let got: Buffer | undefined;
+  const agent = runAgent({
+    gateway: all.edges[1]!.agent_url,
+    token: tenant.agent_token,
+    name: 'test',
+    async onTurn(turn) {
+      const [entry] = turn.message.media ?? [];
+      if (entry?.url === undefined) throw new Error('no link');
+      got = Buffer.from(await (await fetch(at(1, entry.url))).arrayBuffer());
+      const image = await turn.upload({ kind: 'image', mime: 'image/jpeg', bytes: original, filename: 'mine.jpg' });
+      turn.offer(image);
+      turn.say('here', { media: [image] });
+    },
+  });
+  try {
+    const entry = await sent(device, original, { filename: 'yours.jpg' });
+    const offer = await device.next('media.offer');
+    const said = await device.next((frame) => frame.type === 'message' && frame.payload.role === 'assistant');
+    expect(sha256Of(got!)).toBe(sha256Of((await pull(device, entry.media_id)).bytes));
+    expect(offer.payload).toMatchObject({ kind: 'image', mime: 'image/jpeg', width: 640, filename: 'mine.jpg' });
+    expect(said.payload.media).toMatchObject([{ media_id: offer.payload.media_id, width: 640 }]);
+    expect((await pull(device, offer.payload.media_id as string)).bytes.includes('Secret')).toBe(false);
+  } finally {
+    await agent.stop();
+  }
+  // Named before its bytes are there.
+  const other = tenant.agent({ install_id: 'i2' });
+  await other.connect();
+  const grant = await other.request('media.request', { kind: 'file', mime: 'text/plain', size: 3 });
+  expect(grant).toMatchObject({
+    type: 'media.grant',
+    payload: { url: expect.stringMatching(/^\/media\//), expires_at: expect.any(Number) },
+  });
+  const put = (body: string) => fetch(at(0, (grant.payload as unknown as { url: string }).url), { method: 'PUT', body });
+  expect((await put('four')).status).toBe(400);
+  expect((await put('abc')).status).toBe(201);
+  expect((await put('abc')).status).toBe(404);
+}, 60_000);
+
+test('UPL9 UPL14: the edge is killed in mid-upload, at several offsets: nothing half stored is visible, and what is gone on with ends with the right hash', async () => {
+  const tenant = await all.tenant();
+  const bytes = new Uint8Array(randomBytes(3_000 * KiB));
+  const start = { media_ref: 'mu_killed', kind: 'file', mime: 'a/b', size: bytes.length, resume: true };
+  let edge = 0;
+  const device = await tenant.join('phone', { edge });
+  expect(await device.request('media.upload.start', start)).toMatchObject({ payload: { offset: 0 } });
+  let offset = 0;
+  for (const until of [100 * KiB, 1_500 * KiB + 7]) {
+    sendBytes(device, bytes.subarray(offset, until));
+    await device.request('ping', {});
+    await all.edges[edge]!.kill();
+    await device.closed();
+    edge = all.edges.length;
+    await all.startEdge();
+    await device.join(tenant.dial(edge));
+    expect(await device.send('now', { media_refs: ['mu_killed'] })).toMatchObject({ type: 'error', payload: { code: 'not_found' } });
+    const again = await device.request('media.upload.start', start);
+    offset = again.payload.offset as number;
+    expect(offset).toBeLessThanOrEqual(until);
+  }
+  sendBytes(device, bytes.subarray(offset));
+  const ack = await device.request('media.upload.end', { media_ref: 'mu_killed', sha256: sha256Of(bytes) });
+  expect(ack).toMatchObject({ type: 'media.upload.ack', payload: { sha256: sha256Of(bytes) } });
+  const { payload } = await device.send('whole', { media_refs: ['mu_killed'] });
+  expect(sha256Of((await pull(device, (payload.media as unknown as Entry[])[0]!.media_id)).bytes)).toBe(sha256Of(bytes));
+}, 60_000);
