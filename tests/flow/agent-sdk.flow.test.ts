@@ -31,7 +31,8 @@ async function demo(stage: Stage, edge?: () => number) {
   return { agent, clock };
 }
 
-const played = (play: (stage: Stage) => Promise<void>, options: StageOptions = {}) => onStage(play, { agent: false, ...options });
+const played = (play: (stage: Stage) => Promise<void>, options: StageOptions = {}) =>
+  onStage(play, { agent: false, edge_config: { media_secret: undefined }, ...options });
 
 /** A spool of one process, as the next one finds it. */
 const spoolOf = (state: SpoolState): Spool => ({ state: structuredClone(state), append: () => undefined, close: async () => {} });

@@ -50,6 +50,7 @@ export function linkTo(
   return `${public_url?.replace(/\/$/, '') ?? ''}${mediaPath(media_secret, { op, tenant_id, media_id, expires_at })}`;
 }
 
+const linksOff = encode({ type: 'error', payload: { code: 'unsupported', message: 'links to files are off here' } });
 const marks = ['"media_id":"', '"media.grant"'].map((mark) => Buffer.from(mark));
 
 type Entry = Record<string, unknown> & { media_id?: unknown };
@@ -66,7 +67,8 @@ interface Payload {
  */
 export function withLinks(edge: EdgeContext, tenant_id: TenantId, body: Uint8Array): Uint8Array {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  if (edge.config.media_secret === undefined || !marks.some((mark) => bytes.includes(mark))) return body;
+  if (!marks.some((mark) => bytes.includes(mark))) return body;
+  if (edge.config.media_secret === undefined) return bytes.includes(marks[1]!) ? linksOff : body;
   const { v: _, ...frame } = JSON.parse(text.decode(body)) as { v: 1; type: string; payload: Payload };
   // Of one quarter of an hour all are alike, so that a cache may know them again.
   const period = edge.config.media_link_ms;

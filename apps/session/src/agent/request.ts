@@ -33,7 +33,7 @@ export async function agentRequest(request: Omit<AgentRequest, 'deleted'>, conte
   if (frame.type === 'ack' || frame.type === 'ping' || frame.type === 'pong') return done;
   if (frame.type === 'history') return { kind: 'frame', frame: await agentHistory({ ...request, frame, deleted: nothing }, context) };
   if (frame.type === 'search') return { kind: 'frame', frame: await agentSearch({ ...request, frame, deleted: nothing }, context) };
-  if (frame.type === 'media.request') return { kind: 'frame', frame: await mediaRequest({ ...request, frame }, context) };
+  if (frame.type === 'media.request') return { kind: 'frame', frame: await mediaRequest({ ...request, frame, deleted: nothing }, context) };
   const handle = agentFrameHandler(frame.type);
   if (handle === undefined) throw unsupported(`${frame.type}: not handled here`);
   let effects: AgentEffects = {};
