@@ -147,6 +147,7 @@ const plain = (text: string, own: Party, id: string): string =>
     .replaceAll(own.tenant.tenant_id, '<tenant>')
     .replaceAll(/\b([a-z]{1,2})_[0-9A-Za-z_-]{16,}/g, '<$1>')
     .replaceAll(/"(ts|server_ts|created_at|at|epoch|expires_at|sync_cursor|cursor)":\d+/g, '"$1":0')
+    .replaceAll(/\/media\/[\w.-]+/g, '<link>')
     .replaceAll(/"(link_id|install_id)":"[^"]*"/g, '"$1":""');
 
 /** Away from what comes by the clock: sweeps each second, ticks each 250 ms. */
