@@ -26,7 +26,7 @@ export const messageStart: Handler<'message.start'> = async (request, context) =
   const message_id = agentMessageId(namerOf(request), frame.payload.message_id);
   // Deleted before it began, in an earlier life of this frame; or finished, when the frame comes again.
   if (request.deleted.has(message_id)) return {};
-  const text = nextText(room, message_id, { text: '', reasoning: '' }, clock.now());
+  const text = nextText(room, message_id, { text: '', reasoning: '' }, { at: clock.now(), epoch: request.link.epoch });
   const running = state.messages.some((message) => message.message_id === message_id);
   const next: TurnState = running
     ? state

@@ -42,6 +42,8 @@ export interface TextState {
   readonly text: string;
   readonly reasoning: string;
   readonly rev: number;
+  /** Of the link that said it. */
+  readonly epoch?: number;
 }
 
 /** What is going on in a tenant: a cache of the outbox's values and the store's open turns and pickers. */

@@ -134,7 +134,10 @@ export const turnSnapshot: Handler<'turn.snapshot'> = async (request, context) =
     tools: [...state.tools, ...newTools.map(({ index, name }) => ({ index, name }))],
   };
   if (!state.accepted) await store.turns.accept(tenant_id, state.turn_id, { boot_id: request.link.boot_id, at: clock.now() });
-  const texts = live.map(({ id, text, reasoning = '' }) => [id, nextText(room, id, { text, reasoning }, clock.now())] as const);
+  const texts = live.map(
+    ({ id, text, reasoning = '' }) =>
+      [id, nextText(room, id, { text, reasoning }, { at: clock.now(), epoch: request.link.epoch })] as const,
+  );
   return mergeEffects([
     becomes(room, next),
     {
@@ -185,10 +188,10 @@ export function nextText(
   room: Room,
   message_id: MessageId,
   { text, reasoning }: { text: string; reasoning: string },
-  at: number,
+  { at, epoch }: { at: number; epoch: number },
 ): TextState {
   const before = room.texts.get(message_id);
-  return { text, reasoning, rev: Math.max(at, (before?.rev ?? 0) + 1) };
+  return { text, reasoning, rev: Math.max(at, (before?.rev ?? 0) + 1), epoch };
 }
 
 const isBusyReason = (reason: string | undefined): reason is BusyReason =>

@@ -4,7 +4,7 @@ import type { LiveFrame } from '../emission.js';
 import { laneFrame, laneOf, toolName, turnName } from '../rules/frames.js';
 import { agentMessageId } from '../rules/ids.js';
 import type { AgentLink } from './link.js';
-import { type Room, type TurnState, textKey } from './room.js';
+import { type Room, type TextState, type TurnState, textKey } from './room.js';
 import { nextText, reasoningOut, updateOut } from './turn-frames.js';
 
 /**
@@ -69,6 +69,9 @@ function isNewest({ heard }: AgentLink, frame: AgentUpFrame, order: number): boo
 
 const show = (context: Context, tenant_id: AgentLink['tenant_id'], frame: LiveFrame) => context.emitter.live(tenant_id, [frame]);
 
+/** A newer link has said more: this waited in an instance that stood still, and has read the tenant's state anew since. */
+const isSuperseded = ({ epoch }: AgentLink, text: TextState | undefined): boolean => (text?.epoch ?? 0) > epoch;
+
 const idIn = (link: AgentLink, frame: AgentUpFrameOf<'message.update' | 'message.delta' | 'reasoning.delta'>, state: TurnState) => {
   const message_id = agentMessageId({ ...link, turn_id: state.turn_id }, frame.payload.message_id);
   return state.messages.some((message) => message.message_id === message_id) ? message_id : undefined;
@@ -86,9 +89,10 @@ function text(
   const message_id = idIn(link, frame, state);
   if (message_id === undefined) return;
   const before = room.texts.get(message_id);
+  if (isSuperseded(link, before)) return;
   const text = next(before?.text ?? '');
   if (text === undefined) return;
-  const after = nextText(room, message_id, { text, reasoning: before?.reasoning ?? '' }, order);
+  const after = nextText(room, message_id, { text, reasoning: before?.reasoning ?? '' }, { at: order, epoch: link.epoch });
   room.texts.set(message_id, after);
   context.emitter.put(link.tenant_id, { [textKey(message_id)]: JSON.stringify(after) });
   show(context, link.tenant_id, updateOut(state, message_id, text, after.rev));
@@ -107,9 +111,10 @@ function reasoning(
   const message_id = idIn(link, frame, state);
   if (message_id === undefined) return;
   const before = room.texts.get(message_id);
+  if (isSuperseded(link, before)) return;
   const whole = next(before?.reasoning ?? '');
   if (whole === undefined || whole === before?.reasoning) return;
-  const after = nextText(room, message_id, { text: before?.text ?? '', reasoning: whole }, order);
+  const after = nextText(room, message_id, { text: before?.text ?? '', reasoning: whole }, { at: order, epoch: link.epoch });
   room.texts.set(message_id, after);
   context.emitter.put(link.tenant_id, { [textKey(message_id)]: JSON.stringify(after) });
   show(context, link.tenant_id, reasoningOut(state, message_id, whole, after.rev));

@@ -36,7 +36,8 @@ export const laneOf = (frame: { readonly chat_id?: string | undefined; readonly 
 export function bodyOf({ id: _id, cursor: _cursor, v: _v, ...rest }: AnyFrame): string {
   return stable(rest);
 }
-function stable(value: unknown): string {
+/** As JSON, whatever the order of its keys. */
+export function stable(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(stable).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);

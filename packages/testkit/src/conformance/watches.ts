@@ -1,4 +1,4 @@
-import { bodyOf, connectionsOf, laneOf, partsOf } from '../checks/evidence.js';
+import { bodyOf, connectionsOf, laneOf, partsOf, stable } from '../checks/evidence.js';
 import { type AnyFrame, classOf, showFrame } from '../frames.js';
 import type { Received, TestDevice } from '../test-device.js';
 import type { Seen } from './space.js';
@@ -225,7 +225,7 @@ function messagesAlike(devices: readonly TestDevice[]) {
     const { message_id, role, text, media, ts, late } = message;
     if (typeof message_id !== 'string' || late === true) return;
     looked++;
-    const body = JSON.stringify({ role, text, media: media ?? null, ts });
+    const body = stable({ role, text, media: media ?? null, ts });
     const key = `${tenant} ${message_id}`;
     const before = first.get(key);
     if (before === undefined) first.set(key, { as, text: body });
