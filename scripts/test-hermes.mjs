@@ -51,7 +51,44 @@ try {
   await front.close();
   await cluster.close();
 }
+if (wanted.includes('plugin') && values.rows === Object.keys(rows).join(','))
+  results.get('plugin').set('conformance:agent', await conformance(ways.plugin));
 process.exit(report());
+
+/** The plugin is an agent like any other: asked about each rule of the link, at a gateway that cuts, repeats and refuses. */
+async function conformance(way) {
+  say('\nthe plugin, asked by npm run conformance:agent');
+  const { runAgentConformance, serveGateway } = await import('@iris/testkit/agent-conformance');
+  const dir = join(root, 'node_modules', '.cache', 'iris', 'hermes-run-conformance');
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+  const token = 'iris-agent.conformance.0123456789abcdef';
+  const [model, served] = [await startModelServer(), await serveGateway({ port: 0, token })];
+  const home = join(dir, 'home');
+  const told = way.hermes({ model, home, agent_url: served.url, tenant: { agent_token: token } });
+  const hermes = await startHermes({ python: own, home, ...told, log_file: join(dir, 'hermes.log') });
+  try {
+    const found = await runAgentConformance(
+      {
+        gateway: served.gateway,
+        ask: '[[say hello to you]]',
+        ask_long: '[[count 60 50 c]]',
+        wait_ms: 60_000,
+        async restart() {
+          await hermes.kill();
+          await hermes.start();
+        },
+      },
+      { onResult: ({ title, result, evidence }) => say(`  ${result === 'holds' ? '✓' : '✗'} ${title}: ${evidence}`) },
+    );
+    const held = found.filter(({ result }) => result === 'holds').length;
+    return { ok: held === found.length, text: `${held} of ${found.length} hold` };
+  } finally {
+    await hermes.stop();
+    await model.close();
+    await served.close();
+  }
+}
 
 async function tryWay(name, way) {
   const dir = join(root, 'node_modules', '.cache', 'iris', `hermes-run-${name}`);

@@ -156,8 +156,14 @@ describe('a turn', () => {
     await a.request('agent.stop', {}, { chat_id: 'android:default' });
     await a.next('agent.idle');
     await world.advance(200);
-    expect(agent.of('interrupt_inbound')).toMatchObject([{ session_key: 'agent:main:relay:dm:default', chat_id: 'default' }]);
+    expect(agent.of('interrupt_inbound')[0]).toMatchObject({ session_key: 'agent:main:relay:dm:default', chat_id: 'default' });
+    // Until Hermes has heard it: it may not have begun.
+    await world.advance(1_000);
+    expect(agent.of('interrupt_inbound').length).toBeGreaterThan(2);
     await agent.act({ op: 'send', content: '⚡ Stopped.', metadata: agent.final });
+    const interrupts = agent.of('interrupt_inbound').length;
+    await world.advance(3_000);
+    expect(agent.of('interrupt_inbound')).toHaveLength(interrupts);
     await a.send('again');
     await agent.inbound();
     await agent.act({ op: 'send', content: 'here', metadata: agent.final });

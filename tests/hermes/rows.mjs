@@ -206,6 +206,13 @@ export const rows = {
     });
     return JSON.stringify(texts(said(frames)).at(-1)?.slice(0, 60));
   },
+  async title({ device }) {
+    const from = device.received.all.length;
+    const sent = await device.send('[[say a thread of its own]]', { auto_thread: true });
+    const renamed = await sees(device, from, ({ type }) => type === 'channel.renamed', 'no channel.renamed');
+    await idle(device, from, quick, 'the thread');
+    return JSON.stringify(renamed.payload.name) + (sent.thread_id ? '' : ' (not in a thread)');
+  },
   /** kill -9 of Hermes in the middle of an answer. */
   async 'restart of Hermes'({ device, model, hermes }) {
     const words = '[[count 300 50 h]]';

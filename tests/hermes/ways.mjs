@@ -60,6 +60,7 @@ export const ways = {
       tools: 'the relay contract has no tools; their text comes as commentary',
       footer: 'the relay contract has no model, tokens or cost; the latency is measured here',
       'picker.model': 'Hermes: over the relay /model is a list in words',
+      title: 'Hermes: its relay adapter renames no threads',
     },
   },
   plugin: {

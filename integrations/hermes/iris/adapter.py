@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 PREFIX = "android:"
 _PATIENCE_S = 120.0
 _STOP_GRACE_S = 8.0
+_TITLE_LOOKS = 20
 _STREAM_METADATA = "expect_edits"
 _CRON_HEADER = re.compile(r"\A\s*(?:⏰|🕐|📅)?\s*\*{0,2}(?:Cronjob Response|Cron job|Scheduled task)\b", re.IGNORECASE)
 
@@ -336,9 +337,25 @@ class IrisAdapter(BasePlatformAdapter):
     def _finish(self, turn: Turn, outcome: str, error: Optional[str] = None) -> None:
         """A question that outlives its command (a picker of models) keeps the turn until it is settled."""
         turn.finished = True
+        if turn.auto_name and outcome == "completed":
+            self._spawn(self._title(turn.lane, turn.auto_name))
         if turn.questions and outcome == "completed":
             return self._spawn(self._finish_later(turn, outcome))
         self.turns.end(turn, outcome, error)
+
+    async def _title(self, lane: Lane, auto_name: str) -> None:
+        """Hermes names its sessions a moment after the first answer; the thread takes the name, unless a person was faster."""
+        database, store = getattr(self.gateway_runner, "_session_db", None), getattr(self, "_session_store", None)
+        for _ in range(_TITLE_LOOKS):
+            await asyncio.sleep(1)
+            try:
+                session_id = store.peek_session_id(self._session_key(lane)) if store is not None else None
+                title = await database.get_session_title(session_id) if database is not None and session_id else None
+            except Exception:  # noqa: BLE001 - a version that keeps its titles elsewhere: the automatic name stays
+                return
+            if title:
+                await self.rename_thread(lane[0], lane[1] or "", title, only_if_current_name=auto_name)
+                return
 
     async def _finish_later(self, turn: Turn, outcome: str) -> None:
         turn.finished = False
@@ -421,12 +438,12 @@ class IrisAdapter(BasePlatformAdapter):
     async def send_typing(self, chat_id: str, metadata: Optional[Dict[str, Any]] = None) -> None:
         lane = self.lane(chat_id, metadata)
         if self.link is not None and not _quiet.get():
-            self.link.pass_on(self.turns.frame("typing", {}, lane, self.turns.in_lane(lane)))
+            self.link.pass_on(self.turns.frame("typing", {"on": True}, lane, self.turns.in_lane(lane)))
 
     async def stop_typing(self, chat_id: str, metadata: Optional[Dict[str, Any]] = None) -> None:
         lane = self.lane(chat_id, metadata)
         if self.link is not None:
-            self.link.pass_on(self.turns.frame("typing.stop", {}, lane, self.turns.in_lane(lane)))
+            self.link.pass_on(self.turns.frame("typing", {"on": False}, lane, self.turns.in_lane(lane)))
 
     async def get_chat_info(self, chat_id: str) -> Dict[str, Any]:
         return {"name": self._channels.get((outside(chat_id), None), chat_id), "type": "dm", "chat_id": chat_id}

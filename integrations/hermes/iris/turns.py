@@ -58,6 +58,8 @@ class Turn:
     context_tokens: Optional[int] = None
     usage: Dict[str, Any] = field(default_factory=dict)
     reason: str = "processing"
+    # The automatic name of the thread that waits for a better one.
+    auto_name: Optional[str] = None
 
 
 class Turns:
@@ -97,6 +99,8 @@ class Turns:
         if self.spool.turn(turn_id) is not None:
             return None
         turn = Turn(turn_id, lane, payload["kind"], payload["message"]["message_id"])
+        channel = payload.get("channel") or {}
+        turn.auto_name = channel.get("name") if channel.get("auto") else None
         self.open[turn_id] = turn
         self.spool.set_turn(turn_id, *lane, "accepted")
         self.spool.said(turn.message_id, *lane, "user", payload["message"]["text"])

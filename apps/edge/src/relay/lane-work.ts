@@ -40,6 +40,8 @@ const urgent: ReadonlySet<string> = new Set(['/approve', '/deny']);
 const quiet_ms = 600;
 /** Milliseconds in which what Hermes says to a stop is not for the person. */
 const hush_ms = 5_000;
+/** Milliseconds between two interrupts of what was stopped. */
+const again_ms = 400;
 /** Milliseconds after its return in which Hermes shows that it goes on with a turn. */
 const return_ms = 20_000;
 /** Hermes waits for answers itself; a little less than it does. */
@@ -53,6 +55,7 @@ export function laneWork({ clock, inbound, interrupt }: { clock: Clock; inbound:
   /** Replies of Hermes to answers that are commands: they come before anything else that is final. */
   let replies = 0;
   let open = 0;
+  let insisting: Timer | undefined;
 
   const current = () => running.at(-1);
   const busyAgain = () => {
@@ -68,6 +71,15 @@ export function laneWork({ clock, inbound, interrupt }: { clock: Clock; inbound:
     one.quiet = clock.after(quiet_ms, () => {
       if (open === 0) one.finish();
       else settle();
+    });
+  };
+  /** Hermes hears an interrupt only while it works: one that comes before it has begun would be lost. */
+  const insist = () => {
+    interrupt();
+    insisting?.cancel();
+    insisting = clock.every(again_ms, () => {
+      if (hushed() && running.length === 0) interrupt();
+      else insisting?.cancel();
     });
   };
   const hushed = () => clock.now() < hushed_until;
@@ -105,7 +117,7 @@ export function laneWork({ clock, inbound, interrupt }: { clock: Clock; inbound:
         turn.signal.addEventListener('abort', () => {
           if (turn.kind === 'chat') {
             hushed_until = clock.now() + hush_ms;
-            interrupt();
+            insist();
           }
           finish();
         });
