@@ -223,3 +223,40 @@ test('without a link the page asks for a gateway and a token', async () => {
   await page.getByLabel('Gateway').waitFor();
   await context.close();
 });
+
+test('a picture is picked, dropped or pasted, goes up, and is seen on both devices: its preview at once, the whole when asked for', async () => {
+  const [one, other] = await Promise.all([open(), open()]);
+  const png = Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAACXBIWXMAAAPoAAAD6AG1e1JrAAAAGUlEQVQokWP4z8BAEmIY1cAwGkr/h2vSAACQ+f8BxdOlvwAAAABJRU5ErkJggg==',
+    'base64',
+  );
+  const file = (name: string) => ({ name, mimeType: 'image/png', buffer: png });
+  await one.page.getByLabel('Attach a file').setInputFiles(file('picked.png'));
+  const bring = (kind: 'drop' | 'paste') =>
+    one.page.locator('form.composer').evaluate(
+      (form, { kind, bytes }) => {
+        const data = new DataTransfer();
+        data.items.add(new File([new Uint8Array(bytes)], `${kind}.png`, { type: 'image/png' }));
+        const init = { bubbles: true, cancelable: true };
+        form.dispatchEvent(
+          kind === 'drop'
+            ? new DragEvent('drop', { ...init, dataTransfer: data })
+            : new ClipboardEvent('paste', { ...init, clipboardData: data }),
+        );
+      },
+      { kind, bytes: [...png] },
+    );
+  await bring('drop');
+  await bring('paste');
+  await one.page.locator('.pending .stored').nth(2).waitFor();
+  await one.page.getByRole('button', { name: 'Send' }).click();
+  for (const { page } of [one, other]) {
+    const pictures = page.locator('.message.user.done .picture img');
+    await pictures.nth(2).waitFor();
+    expect(await pictures.first().evaluate((image: HTMLImageElement) => image.decode().then(() => image.naturalWidth))).toBe(16);
+    await page.locator('.picture').first().click();
+    await page.locator('.picture.whole img').waitFor();
+  }
+  expect([...one.errors, ...other.errors]).toEqual([]);
+  await Promise.all([one.close(), other.close()]);
+});

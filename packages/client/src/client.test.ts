@@ -23,7 +23,7 @@ function gateway() {
     const made: (typeof sockets)[number] = {
       readyState: 1,
       sent: [],
-      send: (text) => void made.sent.push(JSON.parse(text) as Sent),
+      send: (text) => void made.sent.push(JSON.parse(String(text)) as Sent),
       close(code) {
         made.closed = code ?? 1005;
       },

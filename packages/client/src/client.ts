@@ -15,6 +15,7 @@ import {
   upsert,
   withLane,
 } from './state.js';
+import { type Transfers, transfers } from './transfers.js';
 
 export interface ClientOptions {
   /** `ws://…/ws` or `wss://…/ws`. */
@@ -59,8 +60,10 @@ export interface IrisClient {
   send(
     lane: LaneAddress | undefined,
     text: string,
-    options?: { reply_to?: string; auto_thread?: boolean },
+    options?: { reply_to?: string; auto_thread?: boolean; media_refs?: readonly string[] },
   ): Promise<DownPayload<'message'>>;
+  upload: Transfers['upload'];
+  pull: Transfers['pull'];
   stop(lane: LaneAddress): Promise<void>;
   steer(lane: LaneAddress, text: string): Promise<void>;
   select(picker_id: string, value: string | string[]): Promise<void>;
@@ -107,6 +110,7 @@ export function createClient(options: ClientOptions): IrisClient {
   };
   const changeLane = (lane: LaneAddress, how: (view: LaneView) => LaneView): void => change(withLane(state, keyOf(lane), how));
 
+  const files = transfers({ wire: () => wire, clock, newRef });
   const wire: Connection = connection({
     url: options.url,
     socket: options.socket ?? browserSocket,
@@ -123,6 +127,7 @@ export function createClient(options: ClientOptions): IrisClient {
       for (const listener of listeners) listener();
     },
     onHello: greeted,
+    onBytes: files.bytes,
     onFrame: heard,
   });
 
@@ -164,6 +169,7 @@ export function createClient(options: ClientOptions): IrisClient {
   }
 
   function heard(frame: DownFrame): void {
+    files.heard(frame);
     change(apply(state, frame));
     if (frame.cursor !== undefined) {
       heardCursor = Math.max(heardCursor, frame.cursor);
@@ -267,6 +273,8 @@ export function createClient(options: ClientOptions): IrisClient {
         flushSends();
       });
     },
+    upload: files.upload,
+    pull: files.pull,
     stop: (lane) => done({ type: 'agent.stop', ...lane, payload: {} }),
     steer: (lane, text) => done({ type: 'agent.steer', ...lane, payload: { text } }),
     async select(picker_id, value) {

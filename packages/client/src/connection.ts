@@ -30,6 +30,8 @@ export interface ConnectionOptions {
   readonly onState: (state: ConnectionState) => void;
   /** Every frame that answers no request of {@link Connection.request}, and every answer that is a frame of the lane's order. */
   readonly onFrame: (frame: DownFrame) => void;
+  /** Bytes of a file that is pulled. */
+  readonly onBytes: (bytes: Uint8Array) => void;
   /** After `hello.ack`, before anything queued is sent. */
   readonly onHello: (ack: DownFrameOf<'hello.ack'>) => void;
 }
@@ -42,6 +44,12 @@ export interface Connection {
   request(frame: Request): Promise<DownFrame>;
   /** Without waiting for an answer; dropped while not online. */
   tell(frame: Request): void;
+  /** Bytes of a file. False when the line is another one than `line`, or none. */
+  bytes(data: Uint8Array<ArrayBuffer>, line: number): boolean;
+  /** Bytes that wait to be sent. */
+  readonly buffered: number;
+  /** Counts the lines, so that what belongs to one is not said on another. */
+  readonly line: number;
   close(): void;
   readonly online: boolean;
 }
@@ -59,6 +67,7 @@ export function connection(options: ConnectionOptions): Connection {
   let online = false;
   let ended = false;
   let attempt = 0;
+  let line = 0;
   let nextId = 1;
   let heardAt = 0;
   let timer: { cancel(): void } | undefined;
@@ -69,13 +78,20 @@ export function connection(options: ConnectionOptions): Connection {
   function connect(): void {
     options.onState({ kind: 'connecting', attempt });
     const opened = options.socket(options.url);
+    opened.binaryType = 'arraybuffer';
     socket = opened;
+    line++;
     opened.onopen = () => {
       heardAt = clock.now();
       write({ type: 'hello', payload: options.hello() });
     };
     opened.onmessage = (event) => {
-      if (socket === opened && typeof event.data === 'string') heard(event.data);
+      if (socket !== opened) return;
+      if (typeof event.data === 'string') heard(event.data);
+      else {
+        heardAt = clock.now();
+        options.onBytes(new Uint8Array(event.data as ArrayBuffer));
+      }
     };
     opened.onerror = () => {};
     opened.onclose = (event) => {
@@ -149,6 +165,17 @@ export function connection(options: ConnectionOptions): Connection {
     },
     tell(frame) {
       if (online) write(frame);
+    },
+    bytes(data, of) {
+      if (!online || of !== line) return false;
+      socket?.send(data);
+      return true;
+    },
+    get buffered() {
+      return socket?.bufferedAmount ?? 0;
+    },
+    get line() {
+      return line;
     },
     close() {
       ended = true;

@@ -14,3 +14,4 @@ export {
   type Picker,
   type PickerType,
 } from './state.js';
+export type { FileLike } from './transfers.js';

@@ -1,7 +1,11 @@
 /** The part of a WebSocket that the client uses: the browser's own, Node's, or `ws` fit as they are. */
 export interface SocketLike {
   readonly readyState: number;
-  send(data: string): void;
+  send(data: string | Uint8Array<ArrayBuffer>): void;
+  /** Set to `arraybuffer`. */
+  binaryType?: string;
+  /** Bytes that the network has not taken yet. */
+  readonly bufferedAmount?: number;
   close(code?: number, reason?: string): void;
   onopen: ((event: never) => void) | null;
   onmessage: ((event: { data: unknown }) => void) | null;

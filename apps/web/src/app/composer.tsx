@@ -1,9 +1,13 @@
 import { keyOf } from '@iris/client';
 import { useState } from 'preact/hooks';
+import { type Pending, PendingFiles } from './attachments.js';
 import type { Session } from './session.js';
+
+let keys = 0;
 
 export function Composer({ session }: { session: Session }) {
   const [text, setText] = useState('');
+  const [files, setFiles] = useState<readonly Pending[]>([]);
   const lane = session.lane.value;
   const busy = lane && session.state.value.lanes.get(keyOf(lane))?.busy;
   const matches = /^\/\S*$/.test(text)
@@ -11,14 +15,37 @@ export function Composer({ session }: { session: Session }) {
         .filter((command) => [command.name, ...(command.aliases ?? [])].some((name) => name.startsWith(text)))
         .slice(0, 8)
     : [];
+  const change = (key: number, how: Partial<Pending>): void =>
+    setFiles((now) => now.map((file) => (file.key === key ? { ...file, ...how } : file)));
+  const add = (given: FileList | null | undefined): void => {
+    for (const file of given ?? []) {
+      const key = ++keys;
+      setFiles((now) => [...now, { key, name: file.name, size: file.size, sent: 0 }]);
+      session.client
+        .upload(file, (sent) => change(key, { sent }))
+        .then(
+          (media_ref) => change(key, { media_ref }),
+          (error: Error) => change(key, { failure: error.message }),
+        );
+    }
+  };
+  const ready = files.every(({ media_ref }) => media_ref !== undefined) && (text.trim() !== '' || files.length > 0);
   const send = (): void => {
-    if (text.trim() === '') return;
+    if (!ready) return;
     setText('');
-    session.attempt(() => session.client.send(lane, text));
+    setFiles([]);
+    const media_refs = files.flatMap(({ media_ref }) => media_ref ?? []);
+    session.attempt(() => session.client.send(lane, text, media_refs.length === 0 ? {} : { media_refs }));
   };
   return (
     <form
       class="composer"
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        event.preventDefault();
+        add(event.dataTransfer?.files);
+      }}
+      onPaste={(event) => add(event.clipboardData?.files)}
       onSubmit={(event) => {
         event.preventDefault();
         send();
@@ -38,6 +65,19 @@ export function Composer({ session }: { session: Session }) {
           ))}
         </ul>
       )}
+      <PendingFiles files={files} drop={(key) => setFiles((now) => now.filter((file) => file.key !== key))} />
+      <label class="attach" title="Attach a file">
+        +
+        <input
+          type="file"
+          multiple
+          aria-label="Attach a file"
+          onChange={(event) => {
+            add(event.currentTarget.files);
+            event.currentTarget.value = '';
+          }}
+        />
+      </label>
       <textarea
         rows={Math.min(8, text.split('\n').length)}
         value={text}
@@ -69,7 +109,7 @@ export function Composer({ session }: { session: Session }) {
           Steer
         </button>
       )}
-      <button type="submit" class="primary" disabled={text.trim() === ''}>
+      <button type="submit" class="primary" disabled={!ready}>
         Send
       </button>
     </form>

@@ -1,5 +1,6 @@
 import { emptyLane, type Item, keyOf } from '@iris/client';
 import { useLayoutEffect, useRef } from 'preact/hooks';
+import { Attachment } from './attachments.js';
 import { MessageRow } from './message.js';
 import { PickerRow } from './picker.js';
 import type { Session } from './session.js';
@@ -62,7 +63,7 @@ function Row({ item, session }: { item: Item; session: Session }) {
     case 'media':
       return (
         <div class="notice">
-          {item.media.filename ?? item.media.media_id} · {item.media.mime} · {item.media.size} bytes
+          <Attachment entry={item.media} session={session} />
         </div>
       );
   }

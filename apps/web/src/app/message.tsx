@@ -1,5 +1,6 @@
 import type { Item } from '@iris/client';
 import { useMemo } from 'preact/hooks';
+import { Attachments } from './attachments.js';
 import { renderMarkdown } from './markdown.js';
 import type { Session } from './session.js';
 
@@ -16,6 +17,7 @@ export function MessageRow({ item, session }: { item: MessageItem; session: Sess
         </details>
       )}
       <Markdown text={message.text} />
+      {message.media !== undefined && message.media.length > 0 && <Attachments media={message.media} session={session} />}
       {state === 'streaming' && message.text === '' && <span class="dots" aria-hidden="true" />}
       <footer>
         {message.interrupted && <span class="tag">interrupted</span>}
