@@ -120,6 +120,27 @@ describe('ENV27: Postgres’s own lock between tenants', () => {
     expect(rows.map((row) => row?.text)).toEqual(['of mine', 'of theirs']);
   });
 
+  test('the services may log in as a role that owns nothing: it works, cannot step out, and migrates nothing', async () => {
+    const login = `iris_login_${process.pid}`;
+    await owner.query(`CREATE ROLE ${login} LOGIN PASSWORD 'p' IN ROLE iris_service, iris_everywhere`);
+    const url = Object.assign(new URL(database.url), { username: login, password: 'p' }).href;
+    const limited = prismaStore({ url });
+    const bare = new pg.Client({ connectionString: url });
+    try {
+      expect(await migrate(url)).toEqual([]);
+      expect((await limited.tokens.find(mine, 'h'))?.tenant_id).toBe(mine);
+      expect(await limited.tenants.list({ limit: 9 })).toHaveLength(2);
+      await bare.connect();
+      await bare.query('SET ROLE iris_service');
+      expect((await bare.query('SELECT * FROM message')).rows).toEqual([]);
+      for (const text of ['DROP TABLE message', 'ALTER TABLE message DISABLE ROW LEVEL SECURITY', 'SELECT * FROM _prisma_migrations'])
+        await expect(bare.query(text)).rejects.toThrow(/permission denied|must be owner/);
+    } finally {
+      await Promise.all([limited.close(), bare.end()]);
+      await owner.query(`DROP ROLE ${login}`);
+    }
+  });
+
   test('what was done stays written: the services cannot change the audit', async () => {
     await expect(sql.rows(`UPDATE audit SET action = 'nothing' WHERE tenant_id = $1`, [mine])).rejects.toThrow('permission denied');
     await expect(sql.everywhere.rows('DELETE FROM audit')).rejects.toThrow('permission denied');

@@ -3,7 +3,9 @@
  * within 10 s of coming, give back descriptors and memory, and a user who has said hello must notice nothing. Needs a build, redis-server and
  * nats-server.
  *
- *   node tests/load/strangers.mjs [--sockets 5000]
+ *   node tests/load/strangers.mjs [--sockets 5000] [--large 1666]
+ *
+ * Of them `--large` send 5 MB: what those cost is what they may make an edge hold, 8 MiB each (decision 7), and the client has to send it all.
  */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -11,8 +13,8 @@ import { connect } from 'node:net';
 import { parseArgs } from 'node:util';
 import { cluster } from '@iris/testkit';
 
-const { values } = parseArgs({ options: { sockets: { type: 'string', default: '5000' } } });
-const count = Number(values.sockets);
+const { values } = parseArgs({ options: { sockets: { type: 'string', default: '5000' }, large: { type: 'string', default: '1666' } } });
+const [count, largeOnes] = [Number(values.sockets), Number(values.large)];
 
 const system = await cluster({ edges: 1, sessions: 1 });
 const [edge] = system.edges;
@@ -34,7 +36,7 @@ const drip = Buffer.concat([header(60_000), Buffer.alloc(60_000, 0x78)]);
 const kinds = ['silent', 'dripping', '5 MB first'];
 
 function stranger(n) {
-  const kind = kinds[n % kinds.length];
+  const kind = n % 3 === 2 && n / 3 < largeOnes ? '5 MB first' : n % 2 ? 'silent' : 'dripping';
   const address = `127.${1 + (n >> 12)}.${(n >> 6) & 63}.${1 + (n & 63)}`;
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress: address });
