@@ -80,7 +80,10 @@ async function run() {
     const tenant = await world.tenant();
     // One message makes the outbox know the tenant; its sender is what reads "elsewhere".
     const reader = await tenant.join(`reader-${t}`);
-    comeBack(reader, async () => void (await reader.join(), await reader.sync()));
+    comeBack(reader, async () => {
+      await reader.join();
+      await reader.sync();
+    });
     spaces.push({ tenant, reader });
   }
   const sockets = { live: 0, 'half-open': 0 };
@@ -110,7 +113,11 @@ async function run() {
     await device.connect();
     await device.hello({ fcm_token: one.token });
     await device.sync();
-    if (one.kind === 'live') comeBack(device, async () => void (await device.join(), await device.sync()));
+    if (one.kind === 'live')
+      comeBack(device, async () => {
+        await device.join();
+        await device.sync();
+      });
     if (one.kind === 'half-open') {
       device.autoPong(false);
       device.autoAck(false);
