@@ -49,7 +49,7 @@ const makeTenant = async (name = 'Home') => (await call<{ tenant_id: TenantId; a
 const adminOf = async (tenant_id: string, role: string): Promise<{ token: string; token_id: string }> =>
   (await call<{ token: string; token_id: string }>('POST', `/v1/tenants/${tenant_id}/tokens`, { kind: 'admin', role, label: role })).body;
 
-/** Every call of the document, with the ids of `of` and a body that its schema takes. */
+/** Every call of the document, with these ids, a number where none of them stands, and a body that its schema takes. */
 async function everyCall(ids: Readonly<Record<string, string>>) {
   const { paths } = (await call('GET', '/openapi.json')).body as {
     paths: Record<string, Record<string, { requestBody?: { content: Record<string, { schema: { properties: Record<string, never> } }> } }>>;
@@ -60,6 +60,7 @@ async function everyCall(ids: Readonly<Record<string, string>>) {
     'POST /v1/tenants/{tenant_id}/tokens': { kind: 'device' },
     'POST /v1/tenants/{tenant_id}/tokens/{token_id}/rotate': {},
     'POST /v1/tenants/{tenant_id}/pairings': {},
+    'PATCH /v1/tenants/{tenant_id}/push': { content: 'full' },
     'POST /v1/tenants/{tenant_id}/agents': { name: 'x' },
     'PATCH /v1/tenants/{tenant_id}/agents/{agent_id}': { name: 'x' },
     'PATCH /v1/tenants/{tenant_id}/devices/{device_id}': { label: 'x' },
@@ -69,7 +70,7 @@ async function everyCall(ids: Readonly<Record<string, string>>) {
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((name) => {
       const method = name.toUpperCase() as Method;
-      const url = path.replace(/\{(\w+)\}/g, (_, id: string) => encodeURIComponent(ids[id] ?? ''));
+      const url = path.replace(/\{(\w+)\}/g, (_, id: string) => encodeURIComponent(ids[id] ?? '4'));
       return { method, path, url, what: `${method} ${path}`, body: bodies[`${method} ${path}`] };
     }),
   );
