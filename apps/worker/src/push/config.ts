@@ -21,7 +21,7 @@ export const PushConfig = Type.Object({
     default: true,
     description: 'a push whose worker died before it heard the answer is sent again under the same tag and cursor; false: it is given up',
   }),
-  push_checks: count(16, 'tenants looked at at once'),
+  push_checks: count(4, 'tenants looked at at once; each look asks Postgres about ten things at once'),
   push_at_once: count(200, 'requests under way to one server of a provider'),
   push_fcm_per_second: count(500, 'requests a second to FCM, per worker'),
   push_webpush_per_second: count(200, 'requests a second to one Web Push server, per worker'),

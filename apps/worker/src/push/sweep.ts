@@ -9,7 +9,7 @@ const page = 1_000;
 /** Milliseconds past its last look after which a frame should have been decided about: the queue has lost its job. */
 const overdue_ms = 4_000;
 const tenantsMax = 200;
-const tenantsAtOnce = 8;
+const tenantsAtOnce = 3;
 
 /** Pushes whose time has come again, those whose worker died, and frames that nobody was asked to look at. */
 export async function sweep(deps: CheckDeps, config: PushConfig): Promise<void> {
