@@ -40,6 +40,8 @@ const urgent: ReadonlySet<string> = new Set(['/approve', '/deny']);
 const quiet_ms = 600;
 /** Milliseconds in which what Hermes says to a stop is not for the person. */
 const hush_ms = 5_000;
+/** Milliseconds that Hermes is given to be done with what was stopped. */
+const rest_after_stop_ms = 1_500;
 /** Milliseconds between two interrupts of what was stopped. */
 const again_ms = 400;
 /** Milliseconds after its return in which Hermes shows that it goes on with a turn. */
@@ -56,6 +58,7 @@ export function laneWork({ clock, inbound, interrupt }: { clock: Clock; inbound:
   let replies = 0;
   let open = 0;
   let insisting: Timer | undefined;
+  let stopped_at = Number.NEGATIVE_INFINITY;
 
   const current = () => running.at(-1);
   const busyAgain = () => {
@@ -96,6 +99,15 @@ export function laneWork({ clock, inbound, interrupt }: { clock: Clock; inbound:
         await Promise.race([before.ended, new Promise((resolve) => turn.signal.addEventListener('abort', resolve, { once: true }))]);
         if (turn.signal.aborted) return;
       }
+      // One that came at once would be taken into the run that is being interrupted, where Hermes 0.19 hears no second stop.
+      const rest_ms = stopped_at + rest_after_stop_ms - clock.now();
+      if (rest_ms > 0) {
+        await new Promise<void>((resolve) => {
+          clock.after(rest_ms, resolve);
+          turn.signal.addEventListener('abort', () => resolve(), { once: true });
+        });
+        if (turn.signal.aborted) return;
+      }
       hushed_until = 0;
       let settled: () => void = () => {};
       const ended = new Promise<void>((resolve) => {
@@ -116,7 +128,8 @@ export function laneWork({ clock, inbound, interrupt }: { clock: Clock; inbound:
         running.push(one);
         turn.signal.addEventListener('abort', () => {
           if (turn.kind === 'chat') {
-            hushed_until = clock.now() + hush_ms;
+            stopped_at = clock.now();
+            hushed_until = stopped_at + hush_ms;
             insist();
           }
           finish();
