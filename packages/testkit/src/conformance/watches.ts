@@ -225,7 +225,9 @@ function messagesAlike(devices: readonly TestDevice[]) {
     const { message_id, role, text, media, ts, late } = message;
     if (typeof message_id !== 'string' || late === true) return;
     looked++;
-    const body = stable({ role, text, media: media ?? null, ts });
+    // What is found out about a file is added when it is known, and links are each device's own: which files they are stays.
+    const files = (Array.isArray(media) ? media : []).map(({ media_id, filename }: Record<string, unknown>) => ({ media_id, filename }));
+    const body = stable({ role, text, files, ts });
     const key = `${tenant} ${message_id}`;
     const before = first.get(key);
     if (before === undefined) first.set(key, { as, text: body });
