@@ -27,8 +27,8 @@ import { mediaWriter } from './writer.js';
 
 /** The least that S3 takes as a part; 10,000 of them are 50 GiB. */
 const part_bytes = 5 * 1024 * 1024;
-/** Read at a time: a slow reader holds this much, and no connection. */
-const window_bytes = 512 * 1024;
+/** Read at a time: a slow reader holds two of these, and no connection. */
+const window_bytes = 1024 * 1024;
 
 /** A silent server is given up on; with its repeats a call ends within half a minute. */
 const timeouts = { connectionTimeout: 3_000, socketTimeout: 5_000, requestTimeout: 60_000, throwOnRequestTimeout: true };
@@ -108,15 +108,23 @@ export function s3Media({ url, spill_dir = tmpdir(), memory_bytes = 60 * 1024 * 
     }
   }
 
-  /** One window after another; of one version of the object, since an `ETag` names it. */
+  /** One window after another, the next one asked for while this one is used; of one version of the object, since an `ETag` names it. */
   async function* bytesOf(Key: string, etag: string | undefined, from: number, to: number): AsyncGenerator<Uint8Array> {
-    for (let at = from; at < to; ) {
+    const windowAt = async (at: number): Promise<Uint8Array> => {
       const end = Math.min(to, at + window_bytes);
       const condition = etag === undefined ? {} : { IfMatch: etag };
       const { Body } = await client.send(new GetObjectCommand({ Bucket, Key, Range: `bytes=${at}-${end - 1}`, ...condition }));
       const bytes = (await Body?.transformToByteArray()) ?? new Uint8Array();
       if (bytes.byteLength !== end - at) throw new Error(`got ${bytes.byteLength} of ${end - at} bytes at ${at}`);
-      at = end;
+      return bytes;
+    };
+    let next = from < to ? windowAt(from) : undefined;
+    for (let at = from; next !== undefined; ) {
+      const bytes: Uint8Array = await next;
+      at += bytes.byteLength;
+      next = at < to ? windowAt(at) : undefined;
+      // Whoever takes the next one hears of a failure; a reader that turned away does not.
+      next?.catch(() => {});
       yield bytes;
     }
   }
