@@ -210,9 +210,21 @@ class IrisAdapter(BasePlatformAdapter):
             self.link.answer({"type": "ack", "id": frame["id"], "payload": payload})
 
     def _settle(self, picker_id: str, value: Optional[str]) -> None:
+        question = self.turns.questions.get(picker_id)
         work = self.turns.answered(picker_id, value)
-        if work is not None:
-            self._spawn(work)
+        if work is None:
+            return
+        turn = question.turn if question is not None else None
+        if turn is not None:
+            turn.answering += 1
+        self._spawn(self._act(turn, work))
+
+    async def _act(self, turn: Optional[Turn], work: Any) -> None:
+        try:
+            await work
+        finally:
+            if turn is not None:
+                turn.answering -= 1
 
     def _say_catalog(self) -> None:
         commands, rev = catalog()
@@ -339,7 +351,7 @@ class IrisAdapter(BasePlatformAdapter):
         turn.finished = True
         if turn.auto_name and outcome == "completed":
             self._spawn(self._title(turn.lane, turn.auto_name))
-        if turn.questions and outcome == "completed":
+        if (turn.questions or turn.answering) and outcome == "completed":
             return self._spawn(self._finish_later(turn, outcome))
         self.turns.end(turn, outcome, error)
 
@@ -360,7 +372,7 @@ class IrisAdapter(BasePlatformAdapter):
     async def _finish_later(self, turn: Turn, outcome: str) -> None:
         turn.finished = False
         give_up = time.monotonic() + _PATIENCE_S + 15
-        while turn.questions and turn.turn_id in self.turns.open and time.monotonic() < give_up:
+        while (turn.questions or turn.answering) and turn.turn_id in self.turns.open and time.monotonic() < give_up:
             await asyncio.sleep(0.05)
         # What the answer led to is still being said.
         await asyncio.sleep(0.2)

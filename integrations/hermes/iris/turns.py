@@ -52,6 +52,8 @@ class Turn:
     tools: Dict[str, Tuple[int, str, Optional[str]]] = field(default_factory=dict)
     tool_count: int = 0
     questions: List[str] = field(default_factory=list)
+    # Answers that Hermes is still acting on.
+    answering: int = 0
     reasoning: str = ""
     model: Optional[str] = None
     tokens: int = 0
