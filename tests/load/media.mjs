@@ -42,9 +42,10 @@ const server = await startS3({
 /** The way to the server, so many bytes a second for all connections together. */
 async function slow(url, bytes_per_second) {
   const target = new URL(url);
+  const port = Number(target.port);
   let next = Date.now();
   const proxy = createServer((inner) => {
-    const outer = connect(Number(target.port), target.hostname);
+    const outer = connect(port, target.hostname);
     inner.on('data', (data) => {
       inner.pause();
       next = Math.max(next, Date.now()) + (data.length / bytes_per_second) * 1000;
