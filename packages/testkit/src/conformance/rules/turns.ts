@@ -339,6 +339,8 @@ export const turns: readonly Check[] = [
       const actor = await ctx.actor();
       const [device, other] = [await ctx.join('phone'), await ctx.join('tablet', { door: 1 })];
       const { turn } = await actor.turn(device, ctx.text('to be steered'), ctx.lane);
+      // Before that the gateway may not have heard that it is accepted, and nothing would run.
+      await device.next('agent.busy');
       const text = ctx.text('the other way');
       const answer = await device.request('agent.steer', { text }, ctx.lane);
       if (answer.payload.code === 'unsupported') throw need('agent.steer');
