@@ -17,6 +17,8 @@ const wentIn = '((i.tenant_id, i.message_id) IN (SELECT n.tenant_id, n.message_i
 /**
  * Rows of any tenants with their turns and files, as one JSON array: one statement, one commit.
  * What stands already, deleted or not, is passed over by the unique indexes; so is a row without a lane by the join.
+ * They are numbered in the order given, and go in in an order that is the same for everyone: calls that have rows in common, as when a batch is asked
+ * of two instances, wait for one another instead of locking each other out until Postgres notices.
  */
 const insert = `
 WITH input AS (
@@ -26,10 +28,11 @@ WITH input AS (
     steer boolean, interrupted boolean, late boolean, own_id text, search_text text, search_grams int[], files json,
     t_turn_id text, t_agent_id text, t_message_id text, t_kind text, t_device_id text, t_connection_id text, t_created_at bigint)
 ), inserted AS (
-  INSERT INTO message (${columns.message.list}, search_text, search_grams)
-  SELECT ${columns.message.of('i')}, i.search_text, i.search_grams FROM input i
+  INSERT INTO message (${columns.message.list}, search_text, search_grams, seq)
+  SELECT ${columns.message.of('i')}, i.search_text, i.search_grams, i.seq
+  FROM (SELECT *, nextval('message_seq_seq') AS seq FROM input ORDER BY ord) i
   JOIN channel c ON c.tenant_id = i.tenant_id AND c.chat_id = i.chat_id AND c.thread_id = i.thread_id
-  ORDER BY i.ord
+  ORDER BY i.tenant_id, i.message_id
   ON CONFLICT DO NOTHING
   RETURNING tenant_id, message_id
 ), turns AS (
