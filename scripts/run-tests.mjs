@@ -5,9 +5,12 @@ import { join } from 'node:path';
 import { prepare, root } from './prepare.mjs';
 import { say } from './step.mjs';
 
-/** In the order of `npm test`. Those in one run share workers; what starts processes and servers runs one file at a time. */
+/**
+ * In the order of `npm test`. Those in one run share workers; what starts processes and servers runs one file at a time. A worker keeps the modules
+ * of every file it has run, and is slower with each gigabyte of them.
+ */
 const runs = [
-  { layers: ['unit', 'contract', 'flow'], args: ['--maxWorkers=2', '--testTimeout=30000'] },
+  { layers: ['unit', 'contract', 'flow'], args: ['--maxWorkers=2', '--workerIdleMemoryLimit=1GB', '--testTimeout=30000'] },
   { layers: ['system'], args: ['--runInBand', '--testTimeout=120000'] },
   { layers: ['browser'], args: ['--runInBand', '--testTimeout=120000'] },
 ];

@@ -158,7 +158,12 @@ export function bullmqJobs({
           maxStalledCount: attempts,
           runRetryDelay: 1_000,
         });
-        worker.on('error', (error) => log.warn('jobs.worker', { job: name, error }));
+        worker.on('error', (error) => {
+          log.warn('jobs.worker', { job: name, error });
+          // A connection that could not be made before it was given up answers every question with the same error, at once: the worker would ask
+          // for ever without a turn of the loop, and nothing else of this process would run any more. This takes effect before it asks again.
+          if (leaving) void worker.close(true);
+        });
         worker.on('failed', (job, error) => {
           const tries = job?.attemptsMade ?? 0;
           log[tries >= attempts ? 'error' : 'warn']('jobs.failed', { job: name, tries, error });
