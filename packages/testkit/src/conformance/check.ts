@@ -123,4 +123,18 @@ export async function comesOf(device: TestDevice, lane: Scope, raw: string | Uin
     .filter((frame) => frame !== behind && (frame.id !== undefined || classOf(frame.type) === 'response'));
 }
 
+/**
+ * The watermark that a device is told when it comes again. An acknowledgement is written within a second, or a little later on a machine
+ * that does much else: the device comes back up to five times until it is told `cursor` or more.
+ */
+export async function watermarkOf(ctx: Ctx, device: TestDevice, cursor: number): Promise<number> {
+  let mark = -1;
+  for (let tries = 0; tries < 5 && mark < cursor; tries++) {
+    await ctx.quiet(1_300);
+    device.cut();
+    mark = (await device.join()).payload.sync_cursor!;
+  }
+  return mark;
+}
+
 export const shown = (frames: readonly AnyFrame[]): string => frames.map(showFrame).join(' · ') || '(nothing)';

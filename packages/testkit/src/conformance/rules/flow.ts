@@ -1,5 +1,5 @@
 import { classOf } from '../../frames.js';
-import { type Check, like, must, refused, shown } from '../check.js';
+import { type Check, like, must, refused, shown, watermarkOf } from '../check.js';
 
 /** Keepalive and optional abilities. */
 export const kee: readonly Check[] = [
@@ -68,9 +68,7 @@ export const kee: readonly Check[] = [
       like('CAP4', await device.request('ack', { cursor: first.cursor! }), { type: 'ack', payload: { ok: true } });
       const beyond = await device.request('ack', { cursor: Number.MAX_SAFE_INTEGER });
       must('CAP3', beyond.type === 'ack' || beyond.type === 'error', `ack above the head: ${beyond.type}`);
-      await ctx.quiet(1_300);
-      device.cut();
-      const mark = (await device.join()).payload.sync_cursor!;
+      const mark = await watermarkOf(ctx, device, second.cursor!);
       must('CAP3', mark >= second.cursor!, `acknowledged ${second.cursor}, then ${first.cursor}; the watermark is ${mark}`);
       const done = await device.sync();
       must(

@@ -1,5 +1,5 @@
 import { tenantOfToken } from '@iris/protocol';
-import { type Check, has, like, must, need, refused, shown } from '../check.js';
+import { type Check, has, like, must, need, refused, shown, watermarkOf } from '../check.js';
 
 const online = { type: 'status', payload: { state: 'online' } };
 const whole = (x: unknown) => Number.isSafeInteger(x) && (x as number) >= 0;
@@ -267,10 +267,7 @@ export const hel: readonly Check[] = [
       must('HEL19', done.payload.cursor! >= head, `sync.done says ${done.payload.cursor}, below ${head}`);
       const { cursor } = echo;
       like('HEL19', await known.request('ack', { cursor }), { type: 'ack' });
-      // The acknowledgement is written within a second.
-      await ctx.quiet(1_300);
-      known.cut();
-      const back = (await known.join()).payload.sync_cursor!;
+      const back = await watermarkOf(ctx, known, cursor);
       must('HEL19', back >= cursor, `the device acknowledged ${cursor}, and its watermark is ${back}`);
       return `new: the head ${head}; known: ${back} after ack ${cursor}`;
     },

@@ -79,6 +79,7 @@ export const msg: readonly Check[] = [
       const { echo, turn } = await actor.turn(device, ctx.text('same everywhere'), ctx.lane);
       const runtime = { model: 'test', context_pct: 38, cwd: '~', latency: 1.5, cost: 0.0012 };
       turn.commentary('not in history');
+      like('MSG18', await device.next('commentary'), { payload: { text: 'not in history' } });
       turn.start();
       turn.reason('because');
       turn.delta('final ');
@@ -114,7 +115,7 @@ export const msg: readonly Check[] = [
         { type: 'row', payload: row(echo.payload.message_id) ?? {} },
         { payload: { role: 'user', text: echo.payload.text, ts: echo.payload.ts } },
       );
-      must('MSG18', device.frames('commentary').length === 1, 'no commentary came');
+      must('MSG18', device.frames(({ payload }) => payload.text === 'not in history').length === 1, 'the commentary came twice');
       must('MSG18', !page.payload.messages!.some(({ text }) => text === 'not in history'), 'commentary is in history');
       const other = ctx.newcomer();
       await other.join();

@@ -232,7 +232,7 @@ export const turns: readonly Check[] = [
       turn.delta('while nobody listens');
       turn.stop();
       turn.end();
-      await ctx.quiet(100);
+      await ctx.target.patience.wait(() => (actor.agent.unacked.length === 0 ? true : undefined), { describe: () => 'not all was stored' });
       await device.join();
       await device.sync();
       like('TRN6', device.frames('message.stop').at(-1), { payload: { final_text: 'while nobody listens' } });
