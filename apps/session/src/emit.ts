@@ -113,6 +113,7 @@ export function createEmitter(deps: {
     let placed: readonly Placed[] = [];
     let records: readonly ToEdge[] = [];
     let { head } = route;
+    const placedNow = frames.flatMap(({ places }) => places ?? []);
     try {
       for (const { effects } of done)
         for (const what of effects.forget ?? []) await patience.persist(() => outbox.forget(route.tenant_id, what), { what: 'forget' });
@@ -131,11 +132,14 @@ export function createEmitter(deps: {
           route.tenant_id,
           frames.map((frame, i) => ({ frame, cursor: placed[i]!.cursor })),
         );
+      // Behind the note of a push: who finds the message in its place says nothing of it again.
+      marks.release(placedNow, true);
       for (const { effects } of done) if (effects.after) await patience.persist(effects.after, { what: 'after' });
       const dropped = done.flatMap(({ effects }) => effects.drop ?? []).map((name) => [name, null] as const);
       if (dropped.length > 0) await patience.persist(() => outbox.put(route.tenant_id, Object.fromEntries(dropped)), { what: 'put' });
     } catch (error) {
       log.error('session.emission_lost', { tenant_id: route.tenant_id, frames: frames.length, error });
+      marks.release(placedNow, false);
       deps.onLost(route.tenant_id);
       for (const { waiting } of done) waiting.reject(new Unavailable('not appended', { cause: error }));
       return;

@@ -1,4 +1,4 @@
-import type { Jobs, Working } from '@iris/jobs';
+import type { Working } from '@iris/jobs';
 import type { MediaStore } from '@iris/media';
 import type { Random } from '@iris/runtime';
 import type { WorkerConfig } from './config.js';
@@ -11,7 +11,6 @@ import { createPusher } from './push/pusher.js';
 import type { Http } from './senders/http.js';
 
 export interface WorkerDeps extends RepairDeps {
-  readonly jobs: Jobs;
   readonly random: Random;
   /** The bytes of files. */
   readonly media: MediaStore;

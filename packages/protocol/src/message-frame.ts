@@ -16,6 +16,7 @@ export interface FinishedMessage extends Lane {
   readonly runtime: Record<string, unknown> | null;
   readonly ts: number;
   readonly client_ref: string | null;
+  readonly idempotency_key: string | null;
   readonly steer: boolean;
   readonly interrupted: boolean;
   readonly late: boolean;
@@ -52,5 +53,11 @@ export function messageFrame(row: FinishedMessage): DownFrameOf<'message'> {
 export const finalKey = (row: { readonly message_id: MessageId; readonly late: boolean }): string =>
   row.late ? `late:${row.message_id}` : `final:${row.message_id}`;
 
-/** A message whose append is owed, as it goes into the outbox. */
-export const durableMessage = (row: FinishedMessage): DurableFrame => durableFrame(messageFrame(row), { key: finalKey(row) });
+/** The idempotency key of the message that says that a turn failed; whoever appends it knows by this that it is worth a push. */
+export const failedKey = (turn_id: string): string => `failed:${turn_id}`;
+const isFailure = ({ role, idempotency_key }: FinishedMessage): boolean =>
+  role === 'system' && idempotency_key !== null && idempotency_key.startsWith(failedKey(''));
+
+/** A finished message as it goes into the outbox, by whoever appends it. */
+export const durableMessage = (row: FinishedMessage): DurableFrame =>
+  durableFrame(messageFrame(row), { key: finalKey(row), failure: isFailure(row) });

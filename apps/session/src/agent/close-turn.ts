@@ -1,4 +1,13 @@
-import { type DurableFrame, durableFrame, type Lane, laneKey, type MessageId, type PickerId, type TenantId } from '@iris/protocol';
+import {
+  type DurableFrame,
+  durableFrame,
+  failedKey,
+  type Lane,
+  laneKey,
+  type MessageId,
+  type PickerId,
+  type TenantId,
+} from '@iris/protocol';
 import type { AgentFrameRow, MessageRow, PickerRow, TurnRow } from '@iris/store';
 import type { Context } from '../context.js';
 import type { Effects, LiveFrame, OutFrame } from '../emission.js';
@@ -58,7 +67,7 @@ export async function closeTurn(
     ...kept.filter(({ message_id }) => running.has(message_id)).map(stopOut),
     ...state.tools.map(({ index, name }) => toolEndOut(state, { index, name, ok: false })),
     ...pickers.map((picker) => pickerClosed(picker, { reason: 'turn_ended' })),
-    ...kept.filter(({ message_id }) => !running.has(message_id)).map((row) => messageOut(row, undefined, { failure: true })),
+    ...kept.filter(({ message_id }) => !running.has(message_id)).map((row) => messageOut(row)),
   ];
   if (state.reason !== null) frames.push(idleOut(state));
 
@@ -115,11 +124,13 @@ export async function queueSteer({ store, clock }: Needs, tenant_id: TenantId, m
 /** Why it failed, for the person who waits. */
 function failure(tenant_id: TenantId, state: TurnState, ts: number, error: string | undefined): MessageRow {
   const why = error?.trim() ?? '';
-  return messageRow(tenant_id, state, messageIdOf(tenant_id, `failed:${state.turn_id}`), {
+  const key = failedKey(state.turn_id);
+  return messageRow(tenant_id, state, messageIdOf(tenant_id, key), {
     role: 'system',
     text: why === '' ? 'The agent could not finish.' : `The agent could not finish: ${why}`,
     ts,
     turn_id: state.turn_id,
+    idempotency_key: key,
   });
 }
 

@@ -1,4 +1,4 @@
-import { type DownFrame, type DownType, durableFrame, finalKey, type Lane, messageFrame, type UpFrame } from '@iris/protocol';
+import { type DownFrame, type DownType, durableFrame, durableMessage, finalKey, type Lane, type UpFrame } from '@iris/protocol';
 import type { ChannelRow, MessageRow } from '@iris/store';
 import type { Origin, OutFrame } from '../emission.js';
 
@@ -24,8 +24,8 @@ export function laneFrame<T extends DownType>(type: T, lane: Lane, payload: Fram
 }
 
 /** The final `message` of a row, wherever it came from. */
-export function messageOut(row: MessageRow, origin?: Origin, options: { failure?: boolean } = {}): OutFrame {
-  return { ...durableFrame(messageFrame(row), { key: finalKey(row), ...options }), ...(origin ? { origin } : {}), ...placesOf(row) };
+export function messageOut(row: MessageRow, origin?: Origin): OutFrame {
+  return { ...durableMessage(row), ...(origin ? { origin } : {}), ...placesOf(row) };
 }
 
 /** The end of a streamed message. */

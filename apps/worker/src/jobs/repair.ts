@@ -1,4 +1,5 @@
 import { type Bus, durableRecords, packBatches, subjects } from '@iris/bus';
+import type { Jobs } from '@iris/jobs';
 import type { Outbox } from '@iris/outbox';
 import { durableMessage, type MessageId, type TenantId } from '@iris/protocol';
 import type { Clock, Log, Meter } from '@iris/runtime';
@@ -11,6 +12,7 @@ export interface RepairDeps {
   readonly bus: Bus;
   readonly outbox: Outbox;
   readonly store: Store;
+  readonly jobs: Jobs;
   readonly clock: Clock;
   readonly log: Log;
   readonly meter: Meter;
@@ -20,7 +22,7 @@ export interface RepairDeps {
  * Messages that Postgres has and the outbox has not, because a process died between the two: appended under the key that the emitter uses,
  * so that a message which did get there (only its place was not written back) is not there twice.
  */
-export async function repair({ bus, outbox, store, clock, log, meter }: RepairDeps, config: WorkerConfig): Promise<void> {
+export async function repair({ bus, outbox, store, jobs, clock, log, meter }: RepairDeps, config: WorkerConfig): Promise<void> {
   const rows = await store.messages.owed({ before_ts: clock.now() - config.owed_after_ms, limit: page });
   const tenant_ids = new Set(rows.map(({ tenant_id }) => tenant_id));
   for (const tenant_id of tenant_ids)
@@ -61,7 +63,10 @@ export async function repair({ bus, outbox, store, clock, log, meter }: RepairDe
       if (since.size > 0) await outbox.forget(tenant_id, { message_ids: [...since] });
       // That it is worth a push was to be written down behind its append: who died between the two did not.
       const notes = frames.flatMap((frame, i) => pushNote(tenant_id, frame, appended.cursors[i]!, clock.now()) ?? []);
-      if (config.push_providers.length > 0 && notes.length > 0) await store.pushFrames.note(notes);
+      if (config.push_providers.length > 0 && notes.length > 0) {
+        await store.pushFrames.note(notes);
+        await jobs.enqueue('push.check', { tenant_id, cursor: notes.at(-1)!.cursor }, { id: tenant_id, delay_ms: 0 });
+      }
       const records = durableRecords(tenant_id, frames, appended).filter(({ message_id }) => !since.has(message_id as MessageId));
       for (const edge_id of appended.edges) for (const message of packBatches(records)) bus.publish(subjects.edge(edge_id), message);
       await store.messages.setCursors(messages.map(({ message_id }, i) => ({ tenant_id, message_id, cursor: appended.cursors[i]! })));
