@@ -13,6 +13,13 @@ export const WorkerConfig = Type.Object({
     15_000,
     'milliseconds after which a message without a place is taken to be forgotten; longer than a request’s deadline',
   ),
+  keys_ms: ms(3_600_000, 'how often idempotency keys that no repeat asks for any more are dropped, and pickers that are over'),
+  keys_kept_ms: Type.Integer({
+    default: 14 * 24 * 3_600_000,
+    minimum: 24 * 3_600_000,
+    maximum: 3_650 * 24 * 3_600_000,
+    description: 'milliseconds for which they are kept in Postgres; the outbox keeps its own for 24 to 48 hours',
+  }),
   retention_ms: ms(60_000, 'how often what is past retention is dropped'),
   concurrency: Type.Integer({ default: 4, minimum: 1, maximum: 1_000, description: 'jobs of one kind at once' }),
   ...PushConfig.properties,

@@ -174,3 +174,16 @@ test('HIS9: messages older than the quota allows go from history, search and out
   await clock.advance(defaultWorkerConfig.retention_ms);
   expect(await texts()).toEqual([[], []]);
 });
+
+test('DEL2: of a deleted message the key goes too, once no repeat can carry it; its id goes on refusing it', async () => {
+  const { clock, store, message, meter } = await setting({ keys_kept_ms: 24 * 3_600_000 });
+  await store.messages.insert([{ message: message(1) }]);
+  await store.messages.remove(tenant_id, lane, ['m_1' as MessageId], clock.now());
+  const underOtherId = () => store.messages.insert([{ message: { ...message(1), message_id: 'm_2' as MessageId } }]);
+  await clock.advance(24 * 3_600_000);
+  expect(await underOtherId()).toEqual(['deleted']);
+  await clock.advance(defaultWorkerConfig.keys_ms);
+  expect(meter.total('iris_worker_expired_keys_total')).toBe(1);
+  expect(await store.messages.insert([{ message: message(1) }])).toEqual(['deleted']);
+  expect(await underOtherId()).toMatchObject([{ inserted: true }]);
+});

@@ -2,6 +2,7 @@ import type { Working } from '@iris/jobs';
 import type { MediaStore } from '@iris/media';
 import type { Random } from '@iris/runtime';
 import type { WorkerConfig } from './config.js';
+import { createKeyExpiry } from './jobs/keys.js';
 import { type RepairDeps, repair } from './jobs/repair.js';
 import { retention } from './jobs/retention.js';
 import { cleanMedia } from './media/clean.js';
@@ -36,6 +37,7 @@ export function createWorker(deps: WorkerDeps, config: WorkerConfig): Worker {
   let looking: Working | undefined;
 
   const pusher = createPusher(deps, config);
+  const expireKeys = createKeyExpiry(deps, config);
 
   const counted =
     <D>(job: string, run: (data: D) => Promise<void>) =>
@@ -55,6 +57,7 @@ export function createWorker(deps: WorkerDeps, config: WorkerConfig): Worker {
       working = await jobs.work(
         {
           'upkeep.repair': counted('upkeep.repair', () => repair(deps, config)),
+          'upkeep.keys': counted('upkeep.keys', expireKeys),
           'upkeep.retention': counted('upkeep.retention', () => retention(deps, config)),
         },
         { concurrency: config.concurrency },
@@ -77,6 +80,7 @@ export function createWorker(deps: WorkerDeps, config: WorkerConfig): Worker {
       await jobs.repeat('media.clean', {}, config.media_clean_ms);
       if (config.push_providers.length > 0) await jobs.repeat('push.sweep', {}, config.push_sweep_ms);
       await jobs.repeat('upkeep.repair', {}, config.repair_ms);
+      await jobs.repeat('upkeep.keys', {}, config.keys_ms);
       await jobs.repeat('upkeep.retention', {}, config.retention_ms);
       log.info('worker.working');
     },

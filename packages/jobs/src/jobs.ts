@@ -6,6 +6,8 @@ export interface JobTable {
   'upkeep.repair': { readonly tenant_id?: TenantId };
   /** Outbox retention. */
   'upkeep.retention': Record<string, never>;
+  /** Idempotency keys, and what else is kept only so that nothing happens twice. */
+  'upkeep.keys': Record<string, never>;
   /** Frames of a tenant are worth a push: who has not confirmed them gets one. */
   'push.check': { readonly tenant_id: TenantId; readonly cursor: number };
   /** Something of a tenant was read, answered or deleted: notifications that say it go. */

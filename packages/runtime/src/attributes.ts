@@ -44,6 +44,7 @@ export const metrics = {
   iris_push_withdrawn_total: counter('notifications taken back', ['provider', 'outcome']),
   iris_push_lag_seconds: histogram('frame to the acceptance of its push', seconds, ['provider']),
   iris_worker_expired_messages_total: counter("messages past a tenant's age"),
+  iris_worker_expired_keys_total: counter('idempotency keys, and pickers that are over, that no repeat asks for any more'),
   iris_runtime_loop_delay_seconds: histogram('how late the event loop runs its timers', seconds),
   iris_runtime_resident_bytes: gauge('memory of the process'),
   iris_runtime_heap_bytes: gauge('JavaScript heap in use'),

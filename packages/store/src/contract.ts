@@ -4,6 +4,7 @@ import { agents } from './contract/agents.js';
 import { channels } from './contract/channels.js';
 import type { StoreClients, Subject } from './contract/clients.js';
 import { devices } from './contract/devices.js';
+import { keys } from './contract/keys.js';
 import { mediaRows } from './contract/media-rows.js';
 import { deletion } from './contract/message-deletion.js';
 import { insertion } from './contract/message-insertion.js';
@@ -34,6 +35,6 @@ export function describeStore(name: string, open: () => Promise<StoreClients>): 
       await clients?.close();
     }, 30_000);
     for (const area of [tenants, tokens, devices, channels, insertion, deletion, paging, search]) area(subject);
-    for (const area of [turns, agents, agentFrames, pickers, readsAndReceipts, mediaRows, pushes]) area(subject);
+    for (const area of [turns, agents, agentFrames, pickers, readsAndReceipts, mediaRows, pushes, keys]) area(subject);
   });
 }

@@ -106,7 +106,7 @@ export interface MessageRow extends Lane {
   readonly ts: number;
   /** Place in the order; null while its append is owed. */
   readonly cursor: Cursor | null;
-  /** What a retry of the same request carries again; unique per tenant. */
+  /** What a repeat under another id carries again; unique per tenant. Null: its id alone says what it is. */
   readonly idempotency_key: string | null;
   readonly client_ref: string | null;
   readonly device_id: DeviceId | null;

@@ -58,6 +58,7 @@ export interface Store {
   readonly pushActions: PushActions;
   readonly audit: Audit;
   readonly usage: Usage;
+  readonly keys: Keys;
   /** Whether it can be written to now (a read-only replica cannot). */
   ready(): Promise<boolean>;
   close(): Promise<void>;
@@ -210,7 +211,6 @@ export interface Messages {
   get(tenant_id: TenantId, message_id: MessageId): Promise<MessageRow | undefined>;
   /** Where each stands; those that were deleted or never were are absent. */
   places(tenant_id: TenantId, message_ids: readonly MessageId[]): Promise<Map<MessageId, MessagePlace>>;
-  byIdempotencyKey(tenant_id: TenantId, key: string): Promise<MessageRow | undefined>;
   /**
    * The newest `limit` messages of the lane before `before` (exclusive, by its place, also when deleted), oldest first.
    * Order is by cursor; owed ones last. `unknown_before` when the tenant's lane never had it.
@@ -315,8 +315,8 @@ export interface Agents {
 
 export interface AgentFrames {
   /**
-   * Gives each the agent's next `out_seq`, in order. Kept until acked. `key` makes it idempotent, for 24 h: a frame that stands comes
-   * back as it is, one that was acked with `seq` 0 (there is nothing to send). Rejects when there is no such agent.
+   * Gives each the agent's next `out_seq`, in order. Kept until acked. `key` makes it idempotent, while the frame stands and for 24 h at least: a
+   * frame that stands comes back as it is, one that was acked with `seq` 0 (there is nothing to send). Rejects when there is no such agent.
    */
   append(
     tenant_id: TenantId,
@@ -417,6 +417,16 @@ export interface MediaRows {
   removed(tenant_id: TenantId, object_id: ObjectId): Promise<void>;
   /** Bytes that count against `stored_bytes`: stored once each, and on their way. */
   storedBytes(tenant_id: TenantId): Promise<number>;
+}
+
+/** By which a repeat is known for one, and what else is kept only so that nothing happens twice. */
+export interface Keys {
+  /**
+   * Of one tenant, what was kept before `before` and no repeat asks for any more goes: keys of agents’ frames that are acked, keys by which lanes were made,
+   * keys of deleted messages, and pickers that are closed and whose time is over. Lanes, and the ids and places of deleted messages, stay. At
+   * most `limit` of each kind; `more` when one of them had as many. What was done after `before` is as it was.
+   */
+  expire(tenant_id: TenantId, options: { before: number; limit: number }): Promise<{ expired: number; more: boolean }>;
 }
 
 export interface Audit {

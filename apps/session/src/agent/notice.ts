@@ -33,7 +33,7 @@ export function createNotice(context: () => Context, again: (tenant_id: TenantId
       return {};
     }
     waitsSince.delete(id);
-    const row = messageRow(tenant_id, lane, messageIdOf(tenant_id, key), { role: 'system', text, ts: clock.now(), idempotency_key: key });
+    const row = messageRow(tenant_id, lane, messageIdOf(tenant_id, key), { role: 'system', text, ts: clock.now() });
     const stored = (await store.messages.insert([{ message: row }]))[0];
     if (noticed.size >= noticedMax) noticed.clear();
     noticed.add(id);

@@ -31,7 +31,6 @@ export async function agentSteer(request: DeviceRequest<'agent.steer'>, context:
         role: 'user',
         text,
         ts: clock.now(),
-        idempotency_key: key,
         device_id,
         steer: true,
       });

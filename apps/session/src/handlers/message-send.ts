@@ -48,7 +48,7 @@ async function send(request: Request, key: string, context: Context): Promise<An
         deadline,
         // Whether the question is open still must not be half decided.
         ...(plan.clarify === undefined ? {} : { place: 'alone' as const }),
-        run: () => sendSpecial(request, plan, draft, { keep, echo }, context),
+        run: () => sendSpecial(request, plan, { ...draft, key }, { keep, echo }, context),
       };
   const placing = emitter.emit(emission);
   // Behind it in the tenant's order, before whatever else is emitted from now on.
@@ -80,7 +80,7 @@ async function planOf(request: Request, key: string, context: Context): Promise<
   try {
     return await checkSend(request, context);
   } catch (error) {
-    const stored = await context.store.messages.byIdempotencyKey(request.tenant_id, key);
+    const stored = await context.store.messages.get(request.tenant_id, messageIdOf(request.tenant_id, key));
     if (stored === undefined || isStale(stored, request, context)) throw error;
     return { stored };
   }
@@ -94,7 +94,6 @@ function draftOf(request: Request, key: string, plan: Plan, { clock }: Context):
     text: plan.text,
     reply_to: plan.reply_to,
     ts: clock.now(),
-    idempotency_key: key,
     client_ref: frame.payload.client_ref ?? null,
     device_id,
   });

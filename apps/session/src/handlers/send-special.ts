@@ -16,14 +16,14 @@ type Request = DeviceRequest<'message.send'>;
 export async function sendSpecial(
   request: Request,
   plan: Plan,
-  draft: { readonly message: MessageRow; readonly turn?: NewTurn },
+  draft: { readonly message: MessageRow; readonly turn?: NewTurn; readonly key: string },
   { keep, echo }: { keep: (stored: StoredMessage) => MessageRow | 'stale'; echo: (row: MessageRow) => Effects },
   context: Context,
 ): Promise<Effects> {
   const { tenant_id } = request;
   const { store, directory } = context;
-  const key = draft.message.idempotency_key!;
-  const before = await store.messages.byIdempotencyKey(tenant_id, key);
+  const { key } = draft;
+  const before = await store.messages.get(tenant_id, draft.message.message_id);
   const files = before === undefined ? await filesOf(request, plan.media_refs, context) : [];
   const thread = plan.auto_thread ? await threadFor(request, plan, key, context) : undefined;
   // Whoever answered first has answered: then this is a message like any other.

@@ -7,7 +7,7 @@ import type { AgentId, InstallId, MessageId, PickerId, TenantId, TurnId } from '
  */
 const hashed = (...parts: readonly string[]): string => createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 22);
 
-/** The message of a request, by the request's idempotency key. */
+/** The message of a request, by the request's idempotency key: so a repeat finds it for ever, and the key itself need not be stored. */
 export const messageIdOf = (tenant_id: TenantId, key: string): MessageId => `m_${hashed(tenant_id, 'message', key)}` as MessageId;
 
 /** The file of a request, by the request's idempotency key; as part of an id. */

@@ -29,8 +29,7 @@ export function memoryAgentFrames(state: MemoryState): AgentFrames {
       const agent = find(tenant_id, agent_id);
       if (!agent) return;
       agent.frames = agent.frames.filter(({ row }) => row.seq > seq);
-      const oldest = state.clock.now() - frameKeysKept_ms;
-      for (const [key, at] of agent.keys) if (at < oldest) agent.keys.delete(key);
+      dropKeys(agent, state.clock.now() - frameKeysKept_ms);
     },
     async withdraw(tenant_id, agent_id, turn_id) {
       const agent = find(tenant_id, agent_id);
@@ -41,4 +40,12 @@ export function memoryAgentFrames(state: MemoryState): AgentFrames {
       });
     },
   };
+}
+
+/** Keys of frames that are acked, noted before then; no more than `limit`. Returns how many went. */
+export function dropKeys(agent: AgentState, before: number, limit = Number.POSITIVE_INFINITY): number {
+  const waiting = new Set(agent.frames.map(({ key }) => key));
+  let gone = 0;
+  for (const [key, at] of agent.keys) if (at < before && !waiting.has(key) && gone++ < limit) agent.keys.delete(key);
+  return Math.min(gone, limit);
 }

@@ -5,6 +5,7 @@ import { memoryAgents } from './agents.js';
 import { memoryAudit } from './audit.js';
 import { memoryChannels } from './channels.js';
 import { memoryDevices } from './devices.js';
+import { memoryKeys } from './keys.js';
 import { memoryMediaRows } from './media-rows.js';
 import { memoryMessages } from './messages.js';
 import { memoryPairings } from './pairings.js';
@@ -43,6 +44,7 @@ export function memoryStore(clock: Clock = systemClock): Store {
     pushActions: memoryPushActions(state),
     audit: memoryAudit(state),
     usage: memoryUsage(state),
+    keys: memoryKeys(state),
     ready: async () => open,
     async close() {
       open = false;

@@ -79,10 +79,6 @@ export function memoryMessages(state: MemoryState): Messages {
         }),
       );
     },
-    async byIdempotencyKey(tenant_id, key) {
-      const tenant = state.tenants.get(tenant_id);
-      return copy(tenant?.messages.get(tenant.messageKeys.get(key) ?? ('' as MessageId))?.row);
-    },
     async page(tenant_id, lane, { before, limit }) {
       const tenant = state.tenants.get(tenant_id);
       let end: Place | undefined;
@@ -113,7 +109,7 @@ export function memoryMessages(state: MemoryState): Messages {
       });
       return { rows, has_more: hits.length > limit };
     },
-    async remove(tenant_id, lane, message_ids, _at) {
+    async remove(tenant_id, lane, message_ids, at) {
       const tenant = state.tenants.get(tenant_id);
       const removed: MessageId[] = [];
       const named = new Set<string>();
@@ -124,7 +120,7 @@ export function memoryMessages(state: MemoryState): Messages {
         const newest = [...tenant.messages.values()].filter(({ row, cursor }) => sameLane(row, lane) && cursor !== null);
         const place: Place = message ?? { cursor: Math.max(0, ...newest.map(({ cursor }) => cursor ?? 0)), seq: state.nextSeq() };
         const idempotency_key = message?.row.idempotency_key ?? null;
-        tenant.tombstones.set(message_id, { cursor: place.cursor, seq: place.seq, lane: laneOf(lane), idempotency_key });
+        tenant.tombstones.set(message_id, { cursor: place.cursor, seq: place.seq, lane: laneOf(lane), idempotency_key, at });
         if (!message) continue;
         for (const id of mediaIdsOf(message.row.media)) named.add(id);
         if (idempotency_key !== null) {

@@ -33,6 +33,8 @@ export interface StoredMessage extends Place {
 export interface Tombstone extends Place {
   readonly lane: Lane;
   readonly idempotency_key: string | null;
+  /** When it was deleted. */
+  readonly at: number;
 }
 
 export interface AgentState {

@@ -13,6 +13,8 @@ const lock = `SELECT out_seq FROM agent WHERE ${one} FOR NO KEY UPDATE`;
 const claimKeys = `
 INSERT INTO agent_frame_key (tenant_id, agent_id, key, at) SELECT $1, $2, key, $4 FROM unnest($3::text[]) AS k(key)
 ON CONFLICT DO NOTHING RETURNING key`;
+/** While its frame waits, a key is asked for. */
+export const noFrame = `NOT EXISTS (SELECT 1 FROM agent_frame f WHERE f.tenant_id = k.tenant_id AND f.agent_id = k.agent_id AND f.key = k.key)`;
 const insert = `
 WITH input AS (SELECT * FROM json_to_recordset($3::json) AS i(seq bigint, key text, frame jsonb)),
 kept AS (INSERT INTO agent_frame (tenant_id, agent_id, seq, key, frame) SELECT $1, $2, seq, key, frame FROM input)
@@ -70,7 +72,7 @@ export function prismaAgentFrames({ sql, clock }: Database): AgentFrames {
     async ack(tenant_id, agent_id, seq) {
       const drop = `
 WITH acked AS (DELETE FROM agent_frame WHERE ${one} AND seq <= $3)
-DELETE FROM agent_frame_key WHERE ${one} AND at < $4`;
+DELETE FROM agent_frame_key k WHERE ${one} AND at < $4 AND ${noFrame}`;
       await sql.rows(drop, [tenant_id, agent_id, seq, clock.now() - frameKeysKept_ms]);
     },
     async withdraw(tenant_id, agent_id, turn_id) {

@@ -43,11 +43,16 @@ INSERT INTO message (tenant_id, message_id, chat_id, thread_id, role, text, sear
 SELECT $1, id, $2, $3, '', '', '', '{}', $5, coalesce((SELECT max(cursor) FROM message WHERE ${inLane} AND deleted_at IS NULL), 0), $5
 FROM unnest($4::text[]) AS n(id) ON CONFLICT DO NOTHING`;
 
-/** Everything but id, place and key. */
+/** Everything but id, place and key; and the key is to go once no repeat can carry it any more. */
 const empty = `
+WITH emptied AS (
 UPDATE message SET deleted_at = $5, role = '', text = '', search_text = '', search_grams = '{}', reasoning = NULL, media = NULL, reply_to = NULL, model = NULL,
   tokens = NULL, runtime = NULL, ts = $5, client_ref = NULL, device_id = NULL, turn_id = NULL, steer = false, interrupted = false, late = false, own_id = NULL
-WHERE ${inLane} AND message_id = ANY($4) AND deleted_at IS NULL RETURNING message_id`;
+WHERE ${inLane} AND message_id = ANY($4) AND deleted_at IS NULL RETURNING message_id, idempotency_key
+), noted AS (
+  INSERT INTO dead_key (tenant_id, message_id, at) SELECT $1, message_id, $5 FROM emptied WHERE idempotency_key IS NOT NULL ON CONFLICT DO NOTHING
+)
+SELECT message_id FROM emptied`;
 
 const dropFiles = 'DELETE FROM message_media WHERE tenant_id = $1 AND message_id = ANY($2) RETURNING media_id';
 
@@ -85,8 +90,6 @@ export function prismaMessages({ prisma, sql, searching, clock }: Database): Mes
       const found = await sql.rows<MessagePlace & { message_id: MessageId }>(places, [tenant_id, message_ids], 'message_places');
       return new Map(found.map(rowOf<(typeof found)[number]>).map(({ message_id, ...at }) => [message_id, at]));
     },
-    byIdempotencyKey: async (tenant_id, idempotency_key) =>
-      maybeRowOf<MessageRow>(await prisma.message.findFirst({ where: { tenant_id, idempotency_key, deleted_at: null } })),
     async page(tenant_id, lane, { before, limit }) {
       const at = [tenant_id, lane.chat_id, threadKey(lane)];
       const values: unknown[] = [...at, limit + 1];

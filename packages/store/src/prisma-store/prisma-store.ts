@@ -7,6 +7,7 @@ import { prismaChannels } from './channels.js';
 import { connections } from './connections.js';
 import { type Database, prismaClient } from './database.js';
 import { prismaDevices } from './devices.js';
+import { prismaKeys } from './keys.js';
 import { prismaMediaRows } from './media-rows.js';
 import { prismaMessages } from './messages.js';
 import { prismaPairings } from './pairings.js';
@@ -67,6 +68,7 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
     pushActions: prismaPushActions(database),
     audit: prismaAudit(database),
     usage: prismaUsage(database),
+    keys: prismaKeys(database),
     async ready() {
       try {
         const [answer] = await sql.everywhere.rows<{ yes: boolean }>(writable);
