@@ -55,6 +55,18 @@ const each = (change: (frame: Mutable) => object | readonly object[] | undefined
 const of = (types: string, change: (frame: Mutable) => object | readonly object[] | undefined) =>
   each((frame) => (types.split(' ').includes(frame.type) ? change(frame) : frame));
 const payload = (frame: Mutable, more: Record<string, unknown>) => ({ ...frame, payload: { ...frame.payload, ...more } });
+/** The same with its files changed, in a message or a page of them. */
+const entries =
+  (change: (entry: Record<string, unknown>) => object) =>
+  (frame: Mutable): Mutable => {
+    const within = <T extends object>(one: T) => ({
+      ...one,
+      ...('media' in one ? { media: (one.media as Record<string, unknown>[]).map(change) } : {}),
+    });
+    const { messages } = frame.payload;
+    const changed = messages === undefined ? frame.payload : { ...frame.payload, messages: (messages as object[]).map(within) };
+    return { ...frame, payload: within(changed) as Mutable['payload'] };
+  };
 const durable = /^(message|message\.start|message\.stop|tool\.start|tool\.end|commentary|notification)$/;
 
 /** A name, the rule that must be found broken, the checks that are asked, and what is broken. */
@@ -177,6 +189,38 @@ const mutations: readonly (readonly [what: string, rule: string, only: readonly 
     ['HIS1'],
     of('history', (frame) =>
       payload(frame, { messages: (frame.payload.messages as { ts: number }[]).map((row) => ({ ...row, ts: row.ts + 1 })) }),
+    ),
+  ],
+  [
+    'history has lost the size of a file',
+    'MSG10',
+    ['MSG14'],
+    of(
+      'history',
+      entries(({ size: _, ...entry }) => entry),
+    ),
+  ],
+  [
+    'history says more of a file than was told',
+    'MSG10',
+    ['MSG14'],
+    of(
+      'history',
+      entries((entry) => ({ ...entry, width: 640 })),
+    ),
+  ],
+  [
+    'a replayed message has another type of file',
+    'MSG10',
+    ['MSG14'],
+    of('message', (frame) => (frame.cursor === undefined ? frame : entries((entry) => ({ ...entry, mime: 'image/gif' }))(frame))),
+  ],
+  [
+    'history has no tokens',
+    'HIS6',
+    ['STR3'],
+    of('history', (frame) =>
+      payload(frame, { messages: (frame.payload.messages as object[]).map((row) => ({ ...row, tokens: undefined })) }),
     ),
   ],
   ['the echo has no client_ref', 'MSG1', ['MSG1'], of('message', (frame) => payload(frame, { client_ref: undefined }))],

@@ -74,7 +74,7 @@ export const watches: readonly Watch[] = [
     }),
   },
   {
-    rules: ['MSG10', 'MSG11'],
+    rules: ['MSG10', 'MSG11', 'HIS6'],
     what: 'messages, the same wherever they come',
     look: ({ devices }) => messagesAlike(devices),
   },
@@ -217,32 +217,48 @@ function* turnFaults(device: TestDevice): Iterable<Fault> {
 const live = (frames: readonly Received[]): Received[] =>
   frames.filter(({ source, frame }) => source !== 'sync' && frame.type !== 'history');
 
+/** What is the same of a message wherever it comes, and what a `message.stop` says of that. */
+const ofMessage = ['role', 'text', 'media', 'ts', 'reasoning', 'reply_to', 'model', 'tokens', 'runtime', 'client_ref', 'steer'] as const;
+const ofStop: ReadonlySet<string> = new Set(['text', 'media', 'reasoning', 'model', 'tokens', 'runtime']);
+const named: ReadonlySet<string> = new Set(['role', 'text', 'media', 'ts']);
+
+/**
+ * Of every message, all copies that came: they are equal, but for the order of keys, which a store may change, and the links of files, which are made
+ * for each device and time. What a file is was found out before its message was said, and stays.
+ */
 function messagesAlike(devices: readonly TestDevice[]) {
   const faults: Fault[] = [];
-  const first = new Map<string, { readonly as: string; readonly text: string }>();
+  const first = new Map<string, { readonly as: string; readonly value: string }>();
   let looked = 0;
+  const withoutLink = (entry: Record<string, unknown>) => ({ ...entry, url: undefined });
   const compare = (as: string, message: Record<string, unknown>, tenant: string) => {
-    const { message_id, role, text, media, ts, late } = message;
-    if (typeof message_id !== 'string' || late === true) return;
+    const { message_id, late, interrupted } = message;
+    // What was cut short is replaced by its late final.
+    if (typeof message_id !== 'string' || late === true || interrupted === true) return;
     looked++;
-    // What is found out about a file is added when it is known, and links are each device's own: which files they are stays.
-    const files = (Array.isArray(media) ? media : []).map(({ media_id, filename }: Record<string, unknown>) => ({ media_id, filename }));
-    const body = stable({ role, text, files, ts });
-    const key = `${tenant} ${message_id}`;
-    const before = first.get(key);
-    if (before === undefined) first.set(key, { as, text: body });
-    else if (before.text !== body)
-      faults.push({ rule: 'MSG10', text: `${message_id} is ${before.text} in ${before.as} and ${body} in ${as}` });
+    const isStop = 'final_text' in message;
+    const media = Array.isArray(message.media) ? message.media.map(withoutLink) : message.media;
+    const told: Record<string, unknown> = { ...message, media, ...(isStop ? { text: message.final_text } : {}) };
+    for (const field of ofMessage) {
+      if (isStop && !ofStop.has(field)) continue;
+      const value = stable(told[field] ?? null);
+      const key = `${tenant} ${message_id} ${field}`;
+      const before = first.get(key);
+      if (before === undefined) first.set(key, { as, value });
+      else if (before.value !== value)
+        faults.push({
+          rule: named.has(field) ? 'MSG10' : 'HIS6',
+          text: `${field} of ${message_id} is ${before.value} in ${before.as} and ${value} in ${as}`,
+        });
+    }
   };
   for (const device of devices)
     for (const { frame, source } of device.received.all) {
-      if (frame.type === 'message') {
-        compare(source, frame.payload, device.token);
+      if (frame.type === 'message' || frame.type === 'message.stop') {
+        compare(`${frame.type} (${source})`, frame.payload, device.token);
         if (frame.chat_id === undefined || frame.thread_id === undefined)
           faults.push({ rule: 'MSG11', text: `${showFrame(frame)} does not name its lane` });
-      } else if (frame.type === 'history')
-        for (const row of frame.payload.messages ?? [])
-          if (row.late !== true && row.interrupted !== true) compare('history', row, device.token);
+      } else if (frame.type === 'history') for (const row of frame.payload.messages ?? []) compare('history', row, device.token);
     }
   return { looked, faults };
 }

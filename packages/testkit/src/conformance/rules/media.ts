@@ -49,6 +49,15 @@ export const media: readonly Check[] = [
       const entry = (echo.payload.media as { media_id: string; size: number; mime: string }[] | undefined)?.[0];
       must('MSG14', entry?.media_id.startsWith('md_') === true, `the echo is ${shown([echo])}`);
       refused('MSG14', await device.send(text, { ...ctx.lane, media_refs: [media_ref] }), 'not_found');
+      // Live, with links of its own, replayed, and in history: the same entry, as is watched over.
+      const linked = await ctx.join('laptop', { caps: { media_url: true } });
+      await linked.sync(0);
+      for (const one of [device, linked]) {
+        const row = (await one.history({ ...ctx.lane, limit: 20 })).payload.messages?.find(
+          ({ message_id }) => message_id === echo.payload.message_id,
+        );
+        like('MSG14', { type: 'row', payload: row ?? {} }, { payload: { media: [{ media_id: entry.media_id }] } });
+      }
       const pull = async (more: Record<string, unknown>) => {
         const from = other.binary.length;
         const first = await other.request('media.pull', { media_id: entry!.media_id, ...more });
