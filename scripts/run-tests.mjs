@@ -166,8 +166,20 @@ async function jest(layers, args, env, stop) {
       stdio: ['inherit', 'ignore', 'inherit'],
     });
     stop.jest = child;
+    // What a test leaves open must not keep everybody waiting: it is said, and counts as a failure.
+    let ready_at;
+    const look = setInterval(() => {
+      if (!existsSync(file)) return;
+      ready_at ??= Date.now();
+      if (Date.now() - ready_at < 60_000) return;
+      say('· the results are there, and something that a test has left open keeps jest running: killed');
+      child.kill('SIGKILL');
+    }, 5_000);
     child.once('error', reject);
-    child.once('close', (code, signal) => resolve(signal === null ? code : 1));
+    child.once('close', (code, signal) => {
+      clearInterval(look);
+      resolve(signal === null ? code : 1);
+    });
   });
   stop.jest = undefined;
   try {

@@ -32,13 +32,14 @@ export async function realRig(): Promise<RealRig> {
   const hub = memoryHub({ clock: systemClock });
   const outbox = memoryOutbox({ clock: systemClock });
   const store = memoryStore();
+  const jobs = memoryJobs({ clock: systemClock });
   const session = createSession(
     {
       ...shared,
       bus: hub.connect('session'),
       outbox,
       store,
-      jobs: memoryJobs({ clock: systemClock }),
+      jobs,
       session_id: 'session-1' as SessionId,
     },
     defaultSessionConfig,
@@ -71,6 +72,7 @@ export async function realRig(): Promise<RealRig> {
       await edge.drain({ within_ms: 300, service: false });
       await edge.stop();
       await session.stop({ within_ms: 1_000 });
+      await jobs.close();
       server.close();
     },
   };

@@ -153,6 +153,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     () => serve.stop(),
     () => watch.end(),
     () => directory.close(),
+    () => context.turns.close(),
     meter.gauge('iris_session_turns_open', () => [...rooms.all()].reduce((sum, [, { turns }]) => sum + turns.size, 0)),
   );
 

@@ -1,4 +1,5 @@
 import { type Lane, laneKey, type TenantId } from '@iris/protocol';
+import type { Timer } from '@iris/runtime';
 import type { AgentRow } from '@iris/store';
 import type { Context } from '../context.js';
 import type { Effects } from '../emission.js';
@@ -12,15 +13,20 @@ const text = 'No agent is connected. Your message waits here and is delivered wh
 const noticedMax = 2_000;
 
 /** Tells a lane that waits for an agent, once per lane and absence. */
-export type Notice = (tenant_id: TenantId, lane: Lane, agent: AgentRow, link: AgentLink | undefined) => Promise<Effects>;
+export interface Notice {
+  say(tenant_id: TenantId, lane: Lane, agent: AgentRow, link: AgentLink | undefined): Promise<Effects>;
+  /** Asks no more: a lane that has not waited long enough is told by the instance that looks at it next. */
+  stop(): void;
+}
 
 /** @param again asks once more, when the lane has waited long enough */
 export function createNotice(context: () => Context, again: (tenant_id: TenantId, lane: Lane) => void): Notice {
   const noticed = new Set<string>();
   /** Lanes that wait and may have to be told, with the time since when. */
   const waitsSince = new Map<string, number>();
+  const timers = new Set<Timer>();
 
-  return async (tenant_id, lane, agent, link) => {
+  const say: Notice['say'] = async (tenant_id, lane, agent, link) => {
     const { store, clock, config } = context();
     const key = `notice:${agent.agent_id}:${link?.epoch ?? agent.epoch}:${laneKey(lane)}`;
     const id = `${tenant_id}\n${key}`;
@@ -28,7 +34,13 @@ export function createNotice(context: () => Context, again: (tenant_id: TenantId
     const since = waitsSince.get(id) ?? Math.max(clock.now(), link?.seen_at ?? 0);
     const wait = since + config.notice_ms - clock.now();
     if (wait > 0) {
-      if (!waitsSince.has(id)) clock.after(wait, () => again(tenant_id, lane));
+      if (!waitsSince.has(id)) {
+        const timer = clock.after(wait, () => {
+          timers.delete(timer);
+          again(tenant_id, lane);
+        });
+        timers.add(timer);
+      }
       waitsSince.set(id, since);
       return {};
     }
@@ -39,5 +51,13 @@ export function createNotice(context: () => Context, again: (tenant_id: TenantId
     noticed.add(id);
     // One that has a place was shown.
     return typeof stored !== 'object' || stored.row.cursor !== null ? {} : { frames: [messageOut(stored.row)] };
+  };
+
+  return {
+    say,
+    stop() {
+      for (const timer of timers) timer.cancel();
+      timers.clear();
+    },
   };
 }

@@ -34,6 +34,8 @@ export interface Turns {
    * the agent may have is its own matter.
    */
   takeBack(tenant_id: TenantId, lane: Lane, message_ids: readonly MessageId[]): Promise<Effects>;
+  /** Nothing happens by time any more. */
+  close(): void;
 }
 
 /** Messages remembered for the turn that they start. */
@@ -65,7 +67,7 @@ export function createTurns(context: () => Context): Turns {
     const agent = await directory.agentOf(tenant_id, lane);
     if (agent === undefined) return {};
     const link = await links.of(tenant_id, agent.agent_id);
-    if (!links.attached(link)) return notice(tenant_id, lane, agent, link);
+    if (!links.attached(link)) return notice.say(tenant_id, lane, agent, link);
     const max_running = (await directory.tenant(tenant_id))?.quotas.running_turns ?? 0;
     const room = await rooms.of(tenant_id);
     const rows: AgentFrameRow[] = [];
@@ -269,6 +271,7 @@ export function createTurns(context: () => Context): Turns {
       await context().emitter.emit({ kind: 'change', tenant_id, run });
       if (lane !== undefined) turns.advanceAll(tenant_id);
     },
+    close: () => notice.stop(),
   };
   return turns;
 }
