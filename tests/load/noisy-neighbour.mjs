@@ -25,7 +25,14 @@ async function noise({ url, token }) {
   const devices = await Promise.all(
     Array.from({ length: noisyDevices }, async (_, n) => {
       const device = testDevice({ device_id: `noisy${n}`, token, patience, dial: dialUrl(url) });
+      // Who does not listen to refusals is thrown out, and comes back.
+      const join = () =>
+        device.join().then(
+          () => void device.closed({ within_ms: 10 ** 9 }).then(join, join),
+          () => setTimeout(join, 500),
+        );
       await device.join();
+      void device.closed({ within_ms: 10 ** 9 }).then(join, join);
       return device;
     }),
   );
@@ -55,8 +62,10 @@ async function measure() {
   const quotas = {
     sends_per_second: sendsPerSecond,
     sends_burst: sendsPerSecond,
-    frames_per_second: 100,
-    frames_burst: 200,
+    frames_per_second: 1_000,
+    frames_burst: 2_000,
+    tenant_sends_per_second: sendsPerSecond * noisyDevices,
+    tenant_sends_burst: sendsPerSecond * noisyDevices,
     waiting_per_lane: 1_000_000,
   };
   const [quiet, loud] = [await system.tenant({ ...quotas, sends_burst: 1_000 }), await system.tenant(quotas)];

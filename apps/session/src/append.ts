@@ -39,6 +39,7 @@ export function createAppender(deps: {
   maxFrames: (tenant_id: TenantId) => Promise<number>;
   alone: (tenant_id: TenantId) => number | undefined;
   onSeeded: (tenant_id: TenantId) => Readonly<Record<string, string | null>>;
+  weightOf: (tenant_id: TenantId) => number;
 }): Appender {
   const { outbox, clock, patience } = deps;
   const seeds = deps.meter.counter('iris_session_seeds_total');
@@ -50,7 +51,17 @@ export function createAppender(deps: {
     seconds.record((clock.now() - begun) / 1_000);
     return answers;
   };
-  const together = gather({ call, soon: (run) => clock.soon(run), calls: 4, most: 200 });
+  const together = gather({
+    call,
+    soon: (run) => clock.soon(run),
+    calls: 4,
+    most: 200,
+    // Always the batch of one tenant.
+    asker(batches) {
+      const { tenant_id: key, frames } = batches[0]!;
+      return { key, weight: deps.weightOf(key), cost: 1 + frames.length };
+    },
+  });
 
   const reserve = async (tenant_id: TenantId) => {
     const block = await deps.tenants.reserveCursors(tenant_id, deps.cursor_block);

@@ -3,6 +3,8 @@ import { type Static, Type } from 'typebox';
 
 const ms = (value: number, description: string) => Type.Integer({ default: value, minimum: 1, maximum: 24 * 3600 * 1000, description });
 
+const count = (value: number, description: string) => Type.Integer({ default: value, minimum: 1, maximum: 1_000_000, description });
+
 /** What a session instance can be told. The quotas are the defaults of tenants that have none of their own. */
 export const SessionConfig = Type.Object({
   ...Quotas.properties,
@@ -21,6 +23,12 @@ export const SessionConfig = Type.Object({
   cache_ms: ms(30_000, 'milliseconds a row is kept that nobody said had changed'),
   idle_ms: ms(600_000, 'milliseconds after which what is remembered of a silent connection or tenant is dropped'),
   retry_ms: ms(50, 'first pause before a store that failed is asked again; doubles up to a second'),
+  requests_at_once: count(
+    1_024,
+    'requests under way at once, seven eighths of them of one tenant at most; others wait, and who is next goes by weight',
+  ),
+  reads_at_once: count(32, 'the same for questions that change nothing, such as `history` and `search`'),
+  hellos_at_once: count(256, 'the same for hellos'),
   push_providers: Type.Array(Type.String({ pattern: '^(fcm|webpush|ntfy)$' }), {
     default: [],
     description: 'who may carry pushes: fcm, webpush, ntfy; the workers have their credentials',

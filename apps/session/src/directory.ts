@@ -21,6 +21,8 @@ type What = Extract<Control, { kind: 'changed' }>['what'];
  */
 export interface Directory {
   tenant(tenant_id: TenantId): Promise<TenantView | undefined>;
+  /** Its quota `weight`, as far as it is known here. */
+  weightOf(tenant_id: TenantId): number;
   token(tenant_id: TenantId, hash: string): Promise<TokenRow | undefined>;
   channels(tenant_id: TenantId): Promise<ChannelView>;
   lane(tenant_id: TenantId, lane: Lane): Promise<ChannelRow | undefined>;
@@ -45,6 +47,7 @@ interface Shelf {
   agents?: Kept<readonly AgentRow[]>;
   readonly tokens: Map<string, Kept<TokenRow | undefined>>;
   usedAt: number;
+  weight?: number;
 }
 
 /** Tokens of one tenant that are kept; what is beyond is looked up each time. */
@@ -99,7 +102,9 @@ export function createDirectory(deps: {
   const tenant: Directory['tenant'] = (tenant_id) =>
     one(tenant_id, 'tenant', async () => {
       const row = await store.tenants.get(tenant_id);
-      return row && { active: row.state === 'active', quotas: { ...deps.quotas, ...row.quotas } };
+      const quotas = { ...deps.quotas, ...row?.quotas };
+      shelfOf(tenant_id).weight = quotas.weight;
+      return row && { active: row.state === 'active', quotas };
     });
   const channels: Directory['channels'] = (tenant_id) =>
     one(tenant_id, 'channels', async () => {
@@ -157,6 +162,7 @@ export function createDirectory(deps: {
       const bound = channel?.agent_id ?? null;
       return (bound === null ? undefined : all.find((row) => row.agent_id === bound)) ?? all.find((row) => row.is_default) ?? all[0];
     },
+    weightOf: (tenant_id) => shelves.get(tenant_id)?.weight ?? deps.quotas.weight,
     drop,
     changed(tenant_id, what) {
       drop(tenant_id, what);

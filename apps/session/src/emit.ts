@@ -42,6 +42,7 @@ export function createEmitter(deps: {
   marks: CursorMarks;
   pushes: Pushes;
   idle_ms: number;
+  weightOf: (tenant_id: TenantId) => number;
   /** Stored frames for an agent's link. */
   toAgents: (tenant_id: TenantId, agent: NonNullable<Effects['agent']>) => void;
   /** Effects were stored and could not be appended: what is in memory of the tenant is ahead of the truth. */
@@ -70,6 +71,7 @@ export function createEmitter(deps: {
     patience,
     clock,
     routeOf: (tenant_id) => queueOf(tenant_id).route,
+    weightOf: deps.weightOf,
   });
 
   const publish = (route: Route, records: readonly Parameters<Outgoing['to']>[1][]) => {

@@ -18,6 +18,7 @@ export function createPersist(deps: {
   patience: Patience;
   clock: Clock;
   routeOf: (tenant_id: TenantId) => Route;
+  weightOf: (tenant_id: TenantId) => number;
 }): Persist {
   const { store, outbox, patience, clock } = deps;
   const insert = gather({
@@ -25,6 +26,10 @@ export function createPersist(deps: {
     soon: (run) => queueMicrotask(run),
     calls: 4,
     most: 500,
+    asker(rows) {
+      const key = rows[0]!.message.tenant_id;
+      return { key, weight: deps.weightOf(key), cost: rows.length };
+    },
   });
 
   /** Step one of one emission: what it does to the store, and what that makes of it. */

@@ -12,6 +12,7 @@ import type { Outgoing } from './outgoing.js';
 import { type Patience, Unavailable } from './patience.js';
 import { pushAnswer } from './push-answer.js';
 import { stallWatch } from './stall.js';
+import { createTurnstile } from './turnstile.js';
 
 export interface Serve {
   /** One bus message of an edge. The answer says that it is here. */
@@ -49,8 +50,12 @@ export function createServe(deps: {
   const handled = meter.counter('iris_session_handled_total');
   const seconds = meter.histogram('iris_session_handle_seconds');
 
-  const run = async (request: Request, entered: () => void): Promise<Outcome> => {
+  const turnstile = createTurnstile(config, context.directory.weightOf);
+  const run = (request: Request, entered: () => void): Promise<Outcome> => {
     const begun = clock.now();
+    return turnstile(request, () => attempt(request, entered, begun));
+  };
+  const attempt = async (request: Request, entered: () => void, begun: number): Promise<Outcome> => {
     const count = (outcome: string) => {
       handled.add(1, { type: rowOf(request.type) === undefined && !isMediaAsk(request.type) ? 'unknown' : request.type, outcome });
       seconds.record((clock.now() - begun) / 1_000, { type: request.type });

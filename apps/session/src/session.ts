@@ -98,6 +98,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     cursor_block: config.cursor_block,
     maxFrames: async (tenant_id) => (await directory.tenant(tenant_id))?.quotas.outbox_max_frames ?? config.outbox_max_frames,
     alone: (tenant_id) => (ownerOf(tenant_id, watch.live) === session_id ? instances : undefined),
+    weightOf: directory.weightOf,
     onSeeded(tenant_id) {
       log.warn('session.outbox_lost', { tenant_id });
       links.recall(tenant_id).catch((error: unknown) => log.warn('session.recall_failed', { tenant_id, error }));
@@ -116,6 +117,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     marks: cursorMarks({ messages: store.messages, clock, log }),
     pushes: createPushes({ store, jobs, clock, log, patience }, { on: config.push_providers.length > 0, delay_ms: config.push_delay_ms }),
     idle_ms: config.idle_ms,
+    weightOf: directory.weightOf,
     toAgents: (tenant_id, agent) => links.send(tenant_id, agent),
     onLost(tenant_id: TenantId) {
       rooms.forget(tenant_id);

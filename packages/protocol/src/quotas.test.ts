@@ -20,6 +20,7 @@ test('LIM2, LIM3, LIM6, LIM7, LIM10, LIM12, LIM13, LIM14, LIM15: the defaults ar
     upload_bytes_per_day: 20 * 2 ** 30,
     outbox_max_frames: 100_000,
     history_max_age_ms: 0,
+    weight: 10,
   });
 });
 

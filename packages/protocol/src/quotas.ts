@@ -22,6 +22,12 @@ export const Quotas = Type.Object({
   waiting_per_lane: n(100, 'messages of one lane waiting for an agent'),
   outbox_max_frames: n(100_000, 'durable frames kept for `sync`'),
   outbox_max_age_ms: n(14 * 24 * 3600 * 1000, 'milliseconds a durable frame is kept for `sync`'),
+  weight: Type.Integer({
+    default: 10,
+    minimum: 1,
+    maximum: 1_000,
+    description: 'its share of an instance or worker that is full, beside the weights of the others',
+  }),
   history_max_age_ms: n(0, 'milliseconds messages are kept; 0 is for ever'),
 });
 export type Quotas = Static<typeof Quotas>;

@@ -2,6 +2,7 @@ export * from './attributes.js';
 export * from './bucket.js';
 export * from './clock.js';
 export * from './config.js';
+export * from './fair.js';
 export * from './health.js';
 export * from './ids.js';
 export * from './lifecycle.js';
