@@ -10,6 +10,7 @@ export * from './cluster/streaming.js';
 export * from './cluster/turn-storm.js';
 export * from './frames.js';
 export * from './oidc-issuer.js';
+export { type Autopush, serveAutopush } from './push/autopush.js';
 export { receiver } from './push/ece.js';
 export { fcmError } from './push/fake-fcm.js';
 export { ntfyError } from './push/fake-ntfy.js';

@@ -42,7 +42,8 @@ export interface Cluster {
   readonly patience: Patience;
   startEdge(): Promise<ClusterEdge>;
   startSession(): Promise<ClusterPart>;
-  startWorker(): Promise<ClusterPart>;
+  /** @param set settings of this one */
+  startWorker(set?: ClusterOptions['set']): Promise<ClusterPart>;
   tenant(quotas?: Partial<Quotas>): Promise<ClusterTenant>;
   close(): Promise<void>;
 }
@@ -62,6 +63,9 @@ let tenants = 0;
 const beside = <A extends object, B extends object>(one: A, other: B): A & B =>
   Object.defineProperties(other, Object.getOwnPropertyDescriptors(one)) as A & B;
 
+const environment = (set: ClusterOptions['set'] = {}): Record<string, string> =>
+  Object.fromEntries(Object.entries(set).map(([name, value]) => [`IRIS_${name.toUpperCase()}`, String(value)]));
+
 /** Two edges and two session instances unless told otherwise. Needs a build (`npm run build`). */
 export async function cluster(options: ClusterOptions = {}): Promise<Cluster> {
   const space = workspace();
@@ -79,7 +83,6 @@ async function start(space: ReturnType<typeof workspace>, options: ClusterOption
   const store = prismaStore({ url: postgres_url, poolSize: 4 });
   space.defer(() => store.close());
   const patience = realPatience(30_000);
-  const settings = Object.entries(options.set ?? {}).map(([name, value]) => [`IRIS_${name.toUpperCase()}`, String(value)]);
   const env = {
     IRIS_POSTGRES_URL: postgres_url,
     IRIS_REDIS_URL: redis.url,
@@ -87,7 +90,7 @@ async function start(space: ReturnType<typeof workspace>, options: ClusterOption
     IRIS_MEDIA_DIR: join(space.dir, 'media'),
     IRIS_MEDIA_SECRET: 'signs links to files',
     IRIS_LOG_LEVEL: 'info',
-    ...(Object.fromEntries(settings) as Record<string, string>),
+    ...environment(options.set),
   };
   const edges: ClusterEdge[] = [];
   const sessions: ClusterPart[] = [];
@@ -129,8 +132,8 @@ async function start(space: ReturnType<typeof workspace>, options: ClusterOption
       sessions.push(part);
       return part;
     },
-    async startWorker() {
-      const part = await launch('worker', workers.length, {});
+    async startWorker(set) {
+      const part = await launch('worker', workers.length, environment(set));
       workers.push(part);
       return part;
     },

@@ -13,6 +13,12 @@ export interface WebPushDelivery {
   readonly at: number;
 }
 
+/** What a push service has in its hands: bytes for the browser's eyes alone. */
+export interface SealedDelivery {
+  readonly body: Uint8Array;
+  readonly topic: string;
+}
+
 /** A push service (RFC 8030) and the browsers behind it: it checks VAPID, they decrypt. */
 export interface FakeWebPush extends Troubles {
   /** The server's key pair, as configured there. */
@@ -21,6 +27,8 @@ export interface FakeWebPush extends Troubles {
   subscribe(name: string, base: string): { endpoint: string; keys: { p256dh: string; auth: string } };
   readonly accepted: readonly WebPushDelivery[];
   readonly asked: readonly { readonly name: string; readonly at: number; readonly status: number }[];
+  /** A real browser's subscription: what is pushed to it is checked and handed on as it is, since only the browser can read it. */
+  attach(name: string, deliver: (delivery: SealedDelivery) => void): void;
   /** The subscription is gone: 410. */
   expire(name: string): void;
   handle(request: ProviderRequest): Promise<ProviderAnswer | undefined>;
@@ -32,6 +40,7 @@ export function fakeWebPush(clock: Clock, audiences: readonly string[]): FakeWeb
   const accepted: WebPushDelivery[] = [];
   const asked: { name: string; at: number; status: number }[] = [];
   const browsers = new Map<string, Receiver>();
+  const attached = new Map<string, (delivery: SealedDelivery) => void>();
   const gone = new Set<string>();
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const jwk = privateKey.export({ format: 'jwk' }) as { x: string; y: string; d: string };
@@ -46,8 +55,11 @@ export function fakeWebPush(clock: Clock, audiences: readonly string[]): FakeWeb
     if (encoding !== 'aes128gcm' || !/^[-_A-Za-z0-9]{1,32}$/.test(topic)) return status(400);
     if (body.length > 4_096) return status(413);
     const browser = browsers.get(name);
-    if (browser === undefined) return status(404);
+    const hand = attached.get(name);
+    if (browser === undefined && hand === undefined) return status(404);
     if (gone.has(name)) return status(410);
+    hand?.({ body, topic });
+    if (browser === undefined) return status(201, { location: `/message/${name}-${asked.length}` });
     const payload = JSON.parse(browser.decrypt(body)) as Record<string, string>;
     accepted.push({ name, payload, topic, urgency, ttl: Number(ttl), at: clock.now() });
     return status(201, { location: `/message/${accepted.length}` });
@@ -63,6 +75,7 @@ export function fakeWebPush(clock: Clock, audiences: readonly string[]): FakeWeb
       browsers.set(name, browser);
       return { endpoint: `${base}/push/${name}`, keys: browser.keys };
     },
+    attach: (name, deliver) => void attached.set(name, deliver),
     expire: (name) => void gone.add(name),
     async handle(request) {
       const name = /^\/push\/([^/]+)$/.exec(request.path)?.[1];
