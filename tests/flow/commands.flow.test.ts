@@ -28,7 +28,7 @@ test('CMD1 CMD2: every command of the agent, with slashes, also while it is away
     expect((await b.request('commands.catalog')).payload).toEqual({ commands: shown });
     for (const session of world.sessions) session.kill();
     await world.startSession();
-    expect((await b.request('commands.catalog', {}, { chat_id: 'whatever' })).payload).toEqual({ commands: shown });
+    expect((await b.request('commands.catalog', {}, { chat_id: 'android:default' })).payload).toEqual({ commands: shown });
     await agent.connect();
     agent.say('commands.catalog', { commands: commands.slice(0, 1), rev: 2 });
     await world.advance(100);

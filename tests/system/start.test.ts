@@ -159,6 +159,26 @@ test('a cluster: one order on two edges; what is killed comes back; nothing is l
   expect(seen(a)).toEqual(seen(b));
   expect([...(seen(a) as string[])].sort()).toEqual(texts);
 
+  // An agent that the gateway runs itself, from the admin API alone, in a channel of its own; and without it.
+  const api = async (method: string, path: string, body?: object) => {
+    const response = await fetch(`${dev.control_url}/v1/tenants/${dev.tenant_id}/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${dev.admin_token}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    expect(response.ok).toBe(true);
+    return response.status === 204 ? {} : ((await response.json()) as Record<string, unknown>);
+  };
+  const { agent_id } = await api('POST', 'agents', { name: 'Second', backend: { kind: 'demo' } });
+  const { chat_id } = (await a.request('channel.create', { name: 'Second' })).payload as { chat_id: string };
+  await api('PATCH', `channels/${encodeURIComponent(chat_id)}`, { agent_id });
+  const answered = (text: string) =>
+    Promise.all([b.send(text, { chat_id }), a.next((frame) => frame.type === 'agent.idle' && frame.chat_id === chat_id)]);
+  await answered('for the second');
+  expect(await api('GET', 'agents')).toMatchObject({ agents: [{ is_default: true }, { agent_id, linked: true }] });
+  await api('DELETE', `agents/${String(agent_id)}`);
+  await answered('for the default one');
+
   for (const part of ['session', 'edge', 'redis', 'nats', 'postgres']) {
     const victim = start.dev().processes.find((one) => one.part === part)!;
     const back = start.said(new RegExp(`${part} ${victim.index} runs again`));

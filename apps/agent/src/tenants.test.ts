@@ -85,6 +85,33 @@ describe('serving it', () => {
   });
 });
 
+test('who was shut out is begun anew by the next list; who was replaced is the other process’s until what it is told changes', async () => {
+  const ends = new Map<string, (end: { reason: 'revoked' | 'replaced'; code: number; message: string }) => void>();
+  const told: string[] = [];
+  const agents = createTenantAgents({
+    gateway: 'ws://gateway/agent',
+    model: {},
+    clock: systemClock,
+    log: silentLog,
+    start({ token }): RunningAgent {
+      told.push(token.slice(11, 12));
+      return {
+        online: true,
+        stop: async () => ({ reason: 'stopped', code: 1000, message: '' }),
+        stopped: new Promise((resolve) => ends.set(token, resolve)),
+      };
+    },
+  });
+  await agents.serve([one, two]);
+  ends.get(one.agent_token)!({ reason: 'revoked', code: 4403, message: '' });
+  ends.get(two.agent_token)!({ reason: 'replaced', code: 4409, message: '' });
+  await Promise.resolve();
+  await agents.serve([one, two]);
+  expect(told).toEqual(['a', 'b', 'a']);
+  await agents.serve([one, { ...two, name: 'other' }]);
+  expect(told).toEqual(['a', 'b', 'a', 'b']);
+});
+
 test('an address that a tenant names is held to what the operator allows: nothing private is asked, and the person is told', async () => {
   let asked = 0;
   const inside = createServer((_, response) => {

@@ -8,7 +8,7 @@ import { backends, type RunningAgent, type StartAgentOptions, startAgent } from 
 
 const Text = (maxLength: number) => Type.Optional(Type.String({ minLength: 1, maxLength }));
 /** One tenant's agent, as the tenant may choose it. Where a model may be is not among it: that is the operator's to say. */
-const TenantAgent = Type.Object(
+export const TenantAgent = Type.Object(
   {
     agent_token: Type.String({ minLength: 1, maxLength: 512 }),
     backend: Type.Enum([...backends]),
@@ -49,8 +49,8 @@ export function tenantAgents(text: string): TenantAgent[] {
 /** The agents of many tenants in one process. */
 export interface TenantAgents {
   /**
-   * Serve these from now on. Who stands there unchanged is left alone; who is new or changed begins (anew), who is gone is stopped. One whose
-   * address is none is left out, and said in the log.
+   * Serve these from now on. Who stands there unchanged is left alone; who is new or changed begins (anew), and who was shut out since;
+   * who is gone is stopped. One whose address is none is left out, and said in the log. Who was replaced by another process is that one's.
    */
   serve(agents: readonly TenantAgent[]): Promise<void>;
   readonly size: number;
@@ -64,6 +64,8 @@ export interface TenantAgentsOptions {
   readonly spool_dir?: string;
   /** The operator's: where models may be, how long they may be silent. What a tenant says goes on top, and can't widen where. */
   readonly model: Partial<ModelSettings>;
+  /** Milliseconds between two chunks of a demo's answer; default 30. */
+  readonly pace_ms?: number;
   readonly clock: Clock;
   readonly log: Log;
   /** For tests. */
@@ -91,13 +93,17 @@ export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
         ...(key === undefined ? {} : { key }),
         ...(one.name === undefined ? {} : { name: one.name }),
         ...(spool_dir === undefined ? {} : { spool: join(spool_dir, name) }),
+        ...(options.pace_ms === undefined ? {} : { pace_ms: options.pace_ms }),
         model: { ...options.model, ...Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined)) },
         clock,
         log,
       });
-      running.set(name, { wanted: JSON.stringify(one), agent });
+      const entry = { wanted: JSON.stringify(one), agent };
+      running.set(name, entry);
       void agent.stopped.then(({ reason }) => {
-        if (reason !== 'stopped') log.warn('agent.tenant_ended', { agent: name, reason });
+        if (reason === 'stopped') return;
+        log.warn('agent.tenant_ended', { agent: name, reason });
+        if (reason !== 'replaced' && running.get(name) === entry) running.delete(name);
       });
     } catch (error) {
       log.error('agent.tenant_not_started', { agent: name, error });

@@ -63,6 +63,7 @@ async function everyCall(ids: Readonly<Record<string, string>>) {
     'PATCH /v1/tenants/{tenant_id}/push': { content: 'full' },
     'POST /v1/tenants/{tenant_id}/agents': { name: 'x' },
     'PATCH /v1/tenants/{tenant_id}/agents/{agent_id}': { name: 'x' },
+    'PATCH /v1/tenants/{tenant_id}/channels/{chat_id}': { agent_id: null },
     'PATCH /v1/tenants/{tenant_id}/devices/{device_id}': { label: 'x' },
     'POST /v1/tenants': { name: 'x' },
     'POST /v1/pair': { code: 'x', device_id: 'x' },
@@ -98,7 +99,7 @@ async function party() {
     { message: { ...lane, ...nulls, ...rest, tenant_id, message_id, role: 'user', text: 'secret', ts: 5 } as never },
   ]);
   const { token_id } = (await call<{ token_id: string }>('POST', `/v1/tenants/${tenant_id}/tokens`, { kind: 'device' })).body;
-  return { tenant_id, agent_id, device_id, message_id, token_id };
+  return { tenant_id, agent_id, device_id, message_id, token_id, chat_id: 'android:default' };
 }
 
 describe('C119 ENV27: the ownership matrix of the admin API, from its own document', () => {
@@ -110,7 +111,14 @@ describe('C119 ENV27: the ownership matrix of the admin API, from its own docume
       await store.devices.list(theirs.tenant_id),
       await store.tenants.get(theirs.tenant_id),
     ]);
-    const never = { tenant_id: 'never00000', agent_id: 'ag_never', device_id: 'never', message_id: 'm_never', token_id: 'tk_never' };
+    const never = {
+      tenant_id: 'never00000',
+      agent_id: 'ag_never',
+      device_id: 'never',
+      message_id: 'm_never',
+      token_id: 'tk_never',
+      chat_id: 'never',
+    };
     let tried = 0;
     for (const { method, path, url, what, body } of await everyCall({ ...theirs })) {
       if (!path.includes('{tenant_id}')) continue;

@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger';
 import { type ErrorCode, Quotas, RequestError } from '@iris/protocol';
-import type { Log } from '@iris/runtime';
+import { gate, type Log, sealing } from '@iris/runtime';
 import fastify, { type FastifyError, type FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -13,6 +13,7 @@ import { securityHeaders } from './headers.js';
 import { oidcFrom } from './oidc.js';
 import { agentRoutes } from './routes/agents.js';
 import { archiveRoutes } from './routes/archive.js';
+import { channelRoutes } from './routes/channels.js';
 import { deviceRoutes } from './routes/devices.js';
 import { insightRoutes } from './routes/insight.js';
 import { pairingRoutes } from './routes/pairing.js';
@@ -106,9 +107,26 @@ export async function buildApi(deps: ControlDeps, config: ControlConfig): Promis
   docsPage(api);
 
   const quotas = Object.fromEntries(Object.keys(Quotas.properties).map((name) => [name, config[name as keyof Quotas]])) as Quotas;
-  const routes = routing(deps, { quotas, announcer: announce, actors: known, public_url: config.public_url });
-  for (const add of [tenantRoutes, tokenRoutes, pairingRoutes, deviceRoutes, pushRoutes, agentRoutes, insightRoutes, archiveRoutes])
-    add(api, routes);
+  const routes = routing(deps, {
+    quotas,
+    announcer: announce,
+    actors: known,
+    public_url: config.public_url,
+    seal: config.sealing_secret.length === 0 ? undefined : sealing(config.sealing_secret, deps.random),
+    gate: gate({ private_addresses: config.private_addresses, hosts: config.allow_hosts, addresses: config.allow_addresses }),
+  });
+  const all = [
+    tenantRoutes,
+    tokenRoutes,
+    pairingRoutes,
+    deviceRoutes,
+    pushRoutes,
+    agentRoutes,
+    channelRoutes,
+    insightRoutes,
+    archiveRoutes,
+  ];
+  for (const add of all) add(api, routes);
   await api.ready();
   return api;
 }

@@ -1,6 +1,6 @@
 import { MediaPlace } from '@iris/media';
 import { defaultQuotas, Quotas } from '@iris/protocol';
-import { PartConfig } from '@iris/runtime';
+import { PartConfig, ReachConfig, SealingSecret } from '@iris/runtime';
 import { type Static, Type } from 'typebox';
 
 /** What the admin API is told. */
@@ -11,12 +11,22 @@ export const ControlConfig = Type.Object({
   oidc_audience: Type.Optional(Type.String({ description: 'what such a token must be for' })),
   oidc_role_claim: Type.String({ default: 'roles', description: 'claim that holds iris-owner, iris-admin or iris-read-only' }),
   public_url: Type.Optional(Type.String({ description: 'where apps connect, such as wss://gateway.example/ws; told when pairing' })),
+  ...ReachConfig,
+  sealing_secret: SealingSecret,
   trusted_proxies: Type.Array(Type.String(), { default: [], description: 'addresses and networks whose `X-Forwarded-For` is believed' }),
 });
 export type ControlConfig = Static<typeof ControlConfig>;
 
 /** Every value as it is when nothing is set; the token has none. */
-export const defaultControlConfig: Omit<ControlConfig, 'admin_token'> = { ...defaultQuotas, oidc_role_claim: 'roles', trusted_proxies: [] };
+export const defaultControlConfig: Omit<ControlConfig, 'admin_token'> = {
+  ...defaultQuotas,
+  oidc_role_claim: 'roles',
+  trusted_proxies: [],
+  private_addresses: false,
+  allow_hosts: [],
+  allow_addresses: [],
+  sealing_secret: [],
+};
 
 /** What the admin API is told that is a process of its own. */
 export const ControlProcessConfig = Type.Object({

@@ -2,7 +2,7 @@ import type { Bus } from '@iris/bus';
 import type { MediaStore } from '@iris/media';
 import type { Outbox } from '@iris/outbox';
 import { notFound, type Quotas, type TenantId } from '@iris/protocol';
-import type { Clock, Log, Random } from '@iris/runtime';
+import type { Clock, Gate, Log, Random, Seal } from '@iris/runtime';
 import type { Archive, Store, TenantRow } from '@iris/store';
 import type {
   FastifyBaseLogger,
@@ -16,6 +16,7 @@ import type {
 import type { Static, TSchema } from 'typebox';
 import type { Actor, Actors, Needs } from './actor.js';
 import type { Announcer } from './announce.js';
+import { type Backends, createBackends } from './backends.js';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -44,6 +45,7 @@ export interface ControlDeps {
 export interface Routing extends ControlDeps {
   readonly announcer: Announcer;
   readonly actors: Actors;
+  readonly backends: Backends;
   /** Of tenants that have none of their own. */
   readonly quotas: Quotas;
   /** Where apps connect, for pairing: `wss://host/ws`. */
@@ -61,16 +63,27 @@ export interface Routing extends ControlDeps {
 
 export function routing(
   deps: ControlDeps,
-  { quotas, announcer, actors, public_url }: Pick<Routing, 'quotas' | 'announcer' | 'actors' | 'public_url'>,
+  {
+    quotas,
+    announcer,
+    actors,
+    public_url,
+    ...held
+  }: Pick<Routing, 'quotas' | 'announcer' | 'actors' | 'public_url'> & {
+    seal: Seal | undefined;
+    gate: Gate;
+  },
 ): Routing {
-  const { store, clock } = deps;
+  const { store, clock, random } = deps;
+  const secret = () => Buffer.from(random.bytes(32)).toString('base64url');
   return {
     ...deps,
     announcer,
     actors,
     quotas,
     public_url,
-    secret: () => Buffer.from(deps.random.bytes(32)).toString('base64url'),
+    secret,
+    backends: createBackends({ store, clock, random, secret, ...held }),
     async tenant({ actor }, tenant_id) {
       const row = actor.tenant_id === null || actor.tenant_id === tenant_id ? await store.tenants.get(tenant_id as TenantId) : undefined;
       if (row === undefined) throw notFound('tenant');

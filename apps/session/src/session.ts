@@ -163,6 +163,11 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     if (control.kind === 'changed') {
       directory.drop(control.tenant_id, control.what);
       if (control.what === 'agents') links.stale(control.tenant_id);
+    } else if (control.kind === 'rerouted') {
+      directory.drop(control.tenant_id, 'channels');
+      directory.drop(control.tenant_id, 'agents');
+      links.stale(control.tenant_id);
+      if (ownerOf(control.tenant_id, watch.live) === session_id) context.turns.rerouted(control.tenant_id);
     } else if (control.kind === 'revoked') directory.drop(control.tenant_id, 'tokens');
   };
 

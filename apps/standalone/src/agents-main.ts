@@ -1,36 +1,64 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { AgentConfig, backends, ModelSettings, startAgent } from '@iris/agent';
-import { loadConfig, PartConfig, runPart } from '@iris/runtime';
+import { AgentConfig, backends, ModelSettings } from '@iris/agent';
+import { natsBus } from '@iris/bus';
+import { loadConfig, PartConfig, ReachConfig, runPart, SealingSecret, sealing } from '@iris/runtime';
+import { prismaStore } from '@iris/store';
 import { Type } from 'typebox';
+import { startAgents } from './agents.js';
 import type { DevTenant } from './dev-json.js';
 
-/** One process for the agents of all tenants; `iris-agent` attaches one. */
+/** One process for the agents that the gateway runs itself; `iris-agent` attaches one from elsewhere. */
 const config = loadConfig(
   Type.Object({
     ...PartConfig.properties,
     gateway_url: AgentConfig.properties.gateway_url,
+    postgres_url: Type.String({ minLength: 1, secret: true, description: 'postgresql://user:password@host:port/database' }),
+    nats_url: Type.Array(Type.String(), { minItems: 1, secret: true, description: 'nats://host:port, several with commas' }),
+    sealing_secret: SealingSecret,
     pace_ms: AgentConfig.properties.pace_ms,
-    agent_backend: Type.Enum([...backends], { default: 'demo', description: 'what thinks behind the link' }),
+    ...ModelSettings,
+    ...ReachConfig,
+    spool_dir: Type.String({ minLength: 1, description: 'a folder with one of its own for each agent' }),
+    agent_backend: Type.Enum([...backends], { default: 'demo', description: 'what thinks behind the agents of tenants_file' }),
     agent_url: Type.Optional(Type.String({ minLength: 1, description: 'where its model is; everything but demo needs it' })),
     agent_key: AgentConfig.properties.agent_key,
-    ...ModelSettings,
-    spool_dir: Type.String({ minLength: 1, description: 'a folder with one of its own for each agent' }),
-    tenants_file: Type.String({ minLength: 1, description: 'JSON list of tenants with the tokens of their agents' }),
+    tenants_file: Type.Optional(
+      Type.String({ minLength: 1, description: 'JSON list of tenants with the tokens of agents that are run besides those in the store' }),
+    ),
   }),
 );
-const tenants = JSON.parse(readFileSync(config.tenants_file, 'utf8')) as DevTenant[];
 
-await runPart('agent', config, async ({ life, health, clock, log }) => {
-  const { gateway_url: gateway, pace_ms, agent_backend: backend, agent_url: url, agent_key: key } = config;
-  const model = { ...(url === undefined ? {} : { url }), ...(key === undefined ? {} : { key }), model: config };
+await runPart('agent', config, async ({ instance, life, health, clock, random, log }) => {
+  const { gateway_url: gateway, spool_dir, pace_ms, sealing_secret, agent_url: url, agent_key: key } = config;
+  const store = await life.start(
+    'store',
+    () => prismaStore({ url: config.postgres_url, poolSize: 2, clock, log }),
+    (one) => one.close(),
+  );
+  const bus = await life.start(
+    'bus',
+    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log }),
+    (one) => one.close(),
+  );
   const agents = await life.start(
     'agents',
     () =>
-      tenants.map(({ agent_id, agent_token: token }) =>
-        startAgent({ gateway, token, backend, ...model, pace_ms, spool: join(config.spool_dir, agent_id), clock, log }),
-      ),
-    (all) => Promise.all(all.map((one) => one.stop())),
+      startAgents({
+        gateway,
+        spool_dir,
+        store,
+        bus,
+        seal: sealing_secret.length === 0 ? undefined : sealing(sealing_secret, random),
+        own: { backend: config.agent_backend, ...(url === undefined ? {} : { url }), ...(key === undefined ? {} : { key }) },
+        // Where the operator's own is, is the operator's matter.
+        model: { ...config, private_addresses: true, allow_hosts: [], allow_addresses: [] },
+        reach: config,
+        pace_ms,
+        clock,
+        log,
+      }),
+    (one) => one.stop(),
   );
-  health.check('links', () => agents.every(({ online }) => online));
+  if (config.tenants_file !== undefined) await agents.attach(JSON.parse(readFileSync(config.tenants_file, 'utf8')) as DevTenant[]);
+  health.check('links', () => agents.attached);
 });

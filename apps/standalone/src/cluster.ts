@@ -47,6 +47,7 @@ export async function startCluster(start: Start): Promise<System> {
   const common = {
     // Someone waits for the end: with few sockets there is little to spread out.
     IRIS_MEDIA_SECRET: folder.secret('media_secret'),
+    IRIS_SEALING_SECRET: folder.secret('sealing_secret'),
     IRIS_DRAIN_MS: '2000',
     IRIS_FINISH_MS: '3000',
     ...settings.env,

@@ -1,4 +1,4 @@
-import { AgentConfig, startAgent } from '@iris/agent';
+import { AgentConfig } from '@iris/agent';
 import { memoryHub } from '@iris/bus';
 import { buildApi, ControlConfig } from '@iris/control';
 import { loopback, planServices } from '@iris/devstack';
@@ -7,11 +7,12 @@ import { memoryJobs } from '@iris/jobs';
 import { filesystemMedia } from '@iris/media';
 import { memoryOutbox } from '@iris/outbox';
 import type { ConnectionId, EdgeId, SessionId } from '@iris/protocol';
-import { makeIds, measureProcess, serveHealth, systemRandom, telemetry } from '@iris/runtime';
+import { makeIds, measureProcess, sealing, serveHealth, systemRandom, telemetry } from '@iris/runtime';
 import { createSession, SessionConfig } from '@iris/session';
 import { migrate, postgresArchive, prismaStore } from '@iris/store';
 import { startWeb } from '@iris/web';
 import { createWorker, processStudio, studioLimits, WorkerConfig } from '@iris/worker';
+import { startAgents } from './agents.js';
 import { agentOf } from './options.js';
 import { places } from './places.js';
 import type { Start, System } from './system.js';
@@ -101,13 +102,11 @@ export async function startSingle(start: Start): Promise<System> {
     },
     (one) => one.stop(),
   );
+  const given = settings.of(ControlConfig, new Map([['admin_token', start.admin_token]]));
+  const control = { ...given, sealing_secret: given.sealing_secret.length > 0 ? given.sealing_secret : [folder.secret('sealing_secret')] };
   const api = await life.start(
     'control',
-    () =>
-      buildApi(
-        { store, bus: hub.connect('control'), clock, random, log, outbox, media, archive },
-        settings.of(ControlConfig, new Map([['admin_token', start.admin_token]])),
-      ),
+    () => buildApi({ store, bus: hub.connect('control'), clock, random, log, outbox, media, archive }, control),
     (one) => one.close(),
   );
   await api.listen({ host: loopback, port: place.control });
@@ -183,23 +182,26 @@ export async function startSingle(start: Start): Promise<System> {
           ['agent_token', 'given below'],
         ]),
       );
-      for (const { agent_id, agent_token } of tenants) {
-        await life.start(
-          `agent ${agent_id}`,
-          () =>
-            startAgent({
-              gateway: agent_url,
-              token: agent_token,
-              ...agentOf(options),
-              spool: folder.path(`spool/${agent_id}`),
-              pace_ms: model.pace_ms,
-              model,
-              clock,
-              log,
-            }),
-          (one) => one.stop(),
-        );
-      }
+      const agents = await life.start(
+        'agents',
+        () =>
+          startAgents({
+            gateway: agent_url,
+            spool_dir: folder.path('spool'),
+            store,
+            bus: hub.connect('agents'),
+            seal: sealing(control.sealing_secret, random),
+            own: agentOf(options),
+            // Where the operator's own is, is the operator's matter.
+            model: { ...model, private_addresses: true, allow_hosts: [], allow_addresses: [] },
+            reach: control,
+            pace_ms: model.pace_ms,
+            clock,
+            log,
+          }),
+        (one) => one.stop(),
+      );
+      await agents.attach(tenants);
     },
   };
 }

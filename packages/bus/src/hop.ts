@@ -17,6 +17,8 @@ export const announceDead_ms = 3_500;
 export type Control =
   /** Drop what you cached of the tenant: something changed it elsewhere. */
   | { readonly kind: 'changed'; readonly tenant_id: TenantId; readonly what: 'tenant' | 'channels' | 'agents' | 'tokens' }
+  /** Who serves which channel, or what an agent's backend is, was changed: the same, and what waits is looked at again. */
+  | { readonly kind: 'rerouted'; readonly tenant_id: TenantId }
   /** Close these live connections with 4403; absent ids mean every one of the tenant. */
   | { readonly kind: 'revoked'; readonly tenant_id: TenantId; readonly token_id?: string; readonly device_id?: DeviceId }
   /** An operator's word that the service as a whole goes down: tell devices `status restarting`. */

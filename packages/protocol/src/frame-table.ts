@@ -212,14 +212,14 @@ export const frameTable = {
   },
   'search.results': { down: response(history.SearchResults), agent_down: said(history.SearchResults), rules: ['SEA3', 'SEA4'] },
   'commands.catalog': {
-    up: ask(Empty, 'commands.catalog'),
+    up: ask(Empty, 'commands.catalog', 'lane_or_all'),
     down: response(history.CommandsCatalogDown),
     agent_up: kept(link.CommandsCatalogUp, 'none'),
     agent_down: said(Empty),
     rules: ['CMD1', 'CMD2', 'LNK38'],
   },
   'commands.complete': {
-    up: ask(history.CommandsCompleteUp, 'commands.complete'),
+    up: ask(history.CommandsCompleteUp, 'commands.complete', 'lane_or_all'),
     down: response(history.CommandsCompleteDown),
     rules: ['CMD3'],
   },

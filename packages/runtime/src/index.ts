@@ -11,5 +11,7 @@ export * from './meter.js';
 export * from './part.js';
 export * from './pino-log.js';
 export * from './random.js';
+export * from './reach.js';
 export * from './redact.js';
+export * from './seal.js';
 export * from './telemetry.js';

@@ -163,6 +163,22 @@ export interface AgentRow {
   readonly created_at: number;
 }
 
+/** What the gateway's own runner answers with in the agent's place. */
+export interface AgentBackendRow {
+  readonly tenant_id: TenantId;
+  readonly agent_id: AgentId;
+  /** A backend of the runner: `demo`, `openai`, `hermes`. */
+  readonly kind: string;
+  /** What is no secret: `url`, `model` and the like. */
+  readonly settings: Json;
+  /** The token with which the runner attaches. */
+  readonly token_id: TokenId;
+  /** That token, and the key of the endpoint when there is one, encrypted by whoever wrote it. */
+  readonly sealed: string;
+  readonly has_key: boolean;
+  readonly changed_at: number;
+}
+
 export interface AgentFrameRow {
   readonly tenant_id: TenantId;
   readonly agent_id: AgentId;

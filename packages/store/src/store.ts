@@ -18,6 +18,7 @@ import type {
 } from '@iris/protocol';
 import type { PushActions, PushFrames, PushLedger, PushRules, PushTargets } from './push.js';
 import type {
+  AgentBackendRow,
   AgentFrameRow,
   AgentRow,
   AuditRow,
@@ -46,6 +47,7 @@ export interface Store {
   readonly messages: Messages;
   readonly turns: Turns;
   readonly agents: Agents;
+  readonly agentBackends: AgentBackends;
   readonly agentFrames: AgentFrames;
   readonly pickers: Pickers;
   readonly reads: Reads;
@@ -157,6 +159,8 @@ export interface Channels {
   ): Promise<ChannelRow | 'conflict' | undefined>;
   /** Exactly one channel is the default, before and after: it alone has `is_default` and kind `default`. False when there is no such channel. */
   setDefault(tenant_id: TenantId, chat_id: ChatId): Promise<boolean>;
+  /** The agent that serves the channel and its threads; null: the tenant's default one. Undefined when there is no such channel, or no such agent. */
+  bind(tenant_id: TenantId, chat_id: ChatId, agent_id: AgentId | null): Promise<ChannelRow | undefined>;
   /**
    * With threads, messages, turns, pickers and read state. `default` when it is the default channel. Returns what went:
    * `media_ids` are those that no message left names, and are `unused` from then on, `running` the turns that were sent or running.
@@ -270,6 +274,8 @@ export interface Turns {
   ): Promise<'accepted' | 'already' | 'ended' | undefined>;
   /** Sent but not accepted, to be sent again, to this process of the agent: attempt + 1. */
   retry(tenant_id: TenantId, turn_id: TurnId, boot_id: string | null): Promise<TurnRow | undefined>;
+  /** Sent but not accepted, and to be offered to another agent: queued again, in its place, attempt + 1. Undefined when it is not `sent`. */
+  requeue(tenant_id: TenantId, turn_id: TurnId): Promise<TurnRow | undefined>;
   /** Nothing happens when it has ended. */
   requestStop(tenant_id: TenantId, turn_id: TurnId): Promise<void>;
   /** Ends it, also a queued one; undefined when it had ended (someone else won) or never was. */
@@ -291,6 +297,11 @@ export interface Agents {
   list(tenant_id: TenantId): Promise<AgentRow[]>;
   /** Exactly one agent is the default, before and after. Undefined when there is no such agent. */
   change(tenant_id: TenantId, agent_id: AgentId, change: { name?: string; is_default?: true }): Promise<AgentRow | undefined>;
+  /**
+   * With its backend and what it had not acked; its tokens are revoked, channels that were bound to it are the default agent's. `default` when
+   * it is the default agent. Turns that it holds stay. Returns its tokens.
+   */
+  remove(tenant_id: TenantId, agent_id: AgentId, at: number): Promise<{ token_ids: TokenId[] } | 'default' | undefined>;
   /** A link says hello: the next epoch. A new `install_id` starts both sequences at 0 and renumbers what is unacked from 1. */
   attach(
     tenant_id: TenantId,
@@ -313,10 +324,21 @@ export interface Agents {
   setCommands(tenant_id: TenantId, agent_id: AgentId, commands: readonly Record<string, unknown>[]): Promise<void>;
 }
 
+export interface AgentBackends {
+  /** Takes the place of what stood. False when there is no such agent. */
+  set(row: AgentBackendRow): Promise<boolean>;
+  list(tenant_id: TenantId): Promise<AgentBackendRow[]>;
+  /** False when there was none. */
+  remove(tenant_id: TenantId, agent_id: AgentId): Promise<boolean>;
+  /** Of all tenants, those that may run: their tenant is active and their token opens it. By tenant, then agent. */
+  running(page: { after?: Pick<AgentBackendRow, 'tenant_id' | 'agent_id'>; limit: number; now: number }): Promise<AgentBackendRow[]>;
+}
+
 export interface AgentFrames {
   /**
    * Gives each the agent's next `out_seq`, in order. Kept until acked. `key` makes it idempotent, while the frame stands and for 24 h at least: a
-   * frame that stands comes back as it is, one that was acked with `seq` 0 (there is nothing to send). Rejects when there is no such agent.
+   * frame that stands comes back as it is, one that was acked with `seq` 0 (there is nothing to send). Nothing, for an agent
+   * that there is no more.
    */
   append(
     tenant_id: TenantId,

@@ -37,7 +37,11 @@ export interface TestAgent {
   turn(limit?: Limit & { accept?: boolean }): Promise<TestTurn>;
   next(match: Match, limit?: Limit): Promise<AnyFrame>;
   /** A frame outside any turn. What the frame table calls durable gets its `seq` and is kept until acked. */
-  say(type: string, payload: Payload, options?: { durable?: boolean; chat_id?: string; thread_id?: string | null; id?: string }): void;
+  say(
+    type: string,
+    payload: Payload,
+    options?: { durable?: boolean; chat_id?: string; thread_id?: string | null; turn_id?: string; id?: string },
+  ): void;
   request(type: string, payload: Payload, options?: Limit & { chat_id?: string; thread_id?: string | null }): Promise<AnyFrame>;
   raw(data: string): void;
   /** Whether what comes is acked. Unacked frames count as not stored: a restart forgets them. */

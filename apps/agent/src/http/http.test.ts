@@ -1,7 +1,7 @@
+import { gate } from '@iris/runtime';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type ModelServer, modelServer } from '../testing/model-server.js';
 import { reachingHttp, textOf } from './http.js';
-import { gate } from './reach.js';
 
 let server: ModelServer;
 let other: ModelServer;

@@ -1,6 +1,6 @@
 import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as overHttp } from 'node:http';
 import { Agent as HttpsAgent, request as overHttps } from 'node:https';
-import { type Gate, gate, OutOfReach, type Reach } from './reach.js';
+import { type Gate, gate, OutOfReach, type Reach } from '@iris/runtime';
 
 export interface HttpRequest {
   readonly method?: 'GET' | 'POST' | 'DELETE';

@@ -40,6 +40,7 @@ export function program(io: { print: (text: string) => void; call?: Call; client
   tokenCommands();
   deviceCommands();
   agentCommands();
+  channelCommands();
   insightCommands();
   pushCommands();
   pairCommand();
@@ -161,6 +162,23 @@ export function program(io: { print: (text: string) => void; call?: Call; client
         show(call('POST', of(tenant, 'agents'), { name, ...(options.default ? { is_default: true } : {}) })),
       );
     agents
+      .command('backend <tenant> <agent_id> <kind> [url]')
+      .description('what the gateway’s own runner answers with: demo, openai or hermes with the address of the endpoint, or none')
+      .addOption(new Option('--key <key>', 'of the endpoint; kept sealed').env('IRIS_BACKEND_KEY'))
+      .option('--no-key', 'the endpoint wants no key any more')
+      .option('--model <model>', 'default: the first that the endpoint names')
+      .option('--system <text>', 'what the model is told before everything else')
+      .action((tenant: string, agent: string, kind: string, url: string | undefined, options: BackendOptions) => {
+        const { key, model, system: system_prompt } = options;
+        const more =
+          kind === 'demo' ? {} : { url, ...(key === false ? { key: null } : typeof key === 'string' ? { key } : {}), model, system_prompt };
+        return show(call('PATCH', of(tenant, 'agents', agent), { backend: kind === 'none' ? null : { kind, ...more } }));
+      });
+    agents
+      .command('remove <tenant> <agent_id>')
+      .description('close its link, revoke its tokens, and give its channels to the default agent')
+      .action((tenant: string, agent: string) => show(call('DELETE', of(tenant, 'agents', agent))));
+    agents
       .command('rename <tenant> <agent_id> <name>')
       .description('what to call it')
       .action((tenant: string, agent: string, name: string) => show(call('PATCH', of(tenant, 'agents', agent), { name })));
@@ -168,6 +186,20 @@ export function program(io: { print: (text: string) => void; call?: Call; client
       .command('default <tenant> <agent_id>')
       .description('it answers where no other is named')
       .action((tenant: string, agent: string) => show(call('PATCH', of(tenant, 'agents', agent), { is_default: true })));
+  }
+
+  function channelCommands() {
+    const channels = iris.command('channels').description('which agent serves which channel');
+    channels
+      .command('list <tenant>')
+      .description('channels and threads, and the agents they are bound to')
+      .action((tenant: string) => show(call('GET', of(tenant, 'channels'))));
+    channels
+      .command('bind <tenant> <chat_id> [agent_id]')
+      .description('bind a channel, with its threads, to an agent; without one, to the default agent')
+      .action((tenant: string, chat: string, agent: string | undefined) =>
+        show(call('PATCH', of(tenant, 'channels', chat), { agent_id: agent ?? null })),
+      );
   }
 
   function insightCommands() {
@@ -249,6 +281,12 @@ export function program(io: { print: (text: string) => void; call?: Call; client
         io.print(`signed in until ${new Date(signed.expires_at).toISOString()}\n`);
       });
   }
+}
+
+interface BackendOptions {
+  readonly key?: string | boolean;
+  readonly model?: string;
+  readonly system?: string;
 }
 
 async function everyTenant(call: Call): Promise<{ tenants: { tenant_id: string }[] }> {

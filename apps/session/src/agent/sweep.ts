@@ -20,7 +20,7 @@ export interface Sweep {
  */
 export function startSweep(deps: { context: Context; session_id: SessionId; watch: SessionWatch; busConnected: () => boolean }): Sweep {
   const { context, watch } = deps;
-  const { clock, config, log, store, rooms, links, turns, emitter } = context;
+  const { clock, config, log, store, rooms, links, turns, emitter, directory } = context;
   /** Since when silence counts: nothing was missed after. */
   let listening = clock.now();
   let last = clock.now();
@@ -51,11 +51,17 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
         await turns.end(tenant_id, state.turn_id, 'cancelled', async ({ ended }) => !ended);
         continue;
       }
-      if (!state.accepted || now - since < config.settle_ms) continue;
+      if (now - since < config.settle_ms) continue;
       const silent = async (): Promise<boolean> => {
         const link = await links.current(tenant_id, state.agent_id);
         return link === undefined || clock.now() - link.seen_at >= config.grace_ms;
       };
+      if (!state.accepted) {
+        // It waits for its agent to come back, unless its lane has another one by now.
+        const agent = await directory.agentOf(tenant_id, state);
+        if (agent !== undefined && agent.agent_id !== state.agent_id && (await silent())) await turns.handOver(tenant_id, state.turn_id);
+        continue;
+      }
       if (await silent()) await turns.end(tenant_id, state.turn_id, 'interrupted', async ({ ended }) => !ended && (await silent()));
     }
   };

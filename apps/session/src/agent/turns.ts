@@ -23,8 +23,12 @@ export interface Turns {
   stop(tenant_id: TenantId, lane: Lane, deadline?: number): Promise<void>;
   /** End a turn from our side, if `still` holds when it is its turn. */
   end(tenant_id: TenantId, turn_id: TurnId, outcome: Outcome, still: (state: TurnState) => Promise<boolean>): Promise<void>;
-  /** The `turn.start` of a turn that was sent, appended once per attempt. */
-  startFrame(row: TurnRow): Promise<AgentFrameRow[]>;
+  /** The agents of the tenant's channels have changed: what waits goes to whose it is now. */
+  rerouted(tenant_id: TenantId): void;
+  /** A turn whose agent never said that it takes it, and whose lane is another's by now, is queued again for that one. */
+  handOver(tenant_id: TenantId, turn_id: TurnId): Promise<void>;
+  /** The `turn.start` of a turn that was sent, appended once per attempt; nothing for an agent that was removed. Undefined when its message was deleted. */
+  startFrame(row: TurnRow): Promise<AgentFrameRow[] | undefined>;
   /** Whether one more turn may wait in the lane; counts it. The store is asked when the count says no, since it only knows what came. */
   mayWait(tenant_id: TenantId, lane: Lane, max: number): Promise<boolean>;
   /** A message that was stored a moment ago: its turn need not look it up. */
@@ -55,7 +59,7 @@ export function createTurns(context: () => Context): Turns {
   const startFrame: Turns['startFrame'] = async (row) => {
     const { store, directory } = context();
     const message = remembered.get(row.message_id) ?? (await store.messages.get(row.tenant_id, row.message_id));
-    if (message === undefined) return [];
+    if (message === undefined) return undefined;
     const channel = await directory.lane(row.tenant_id, row);
     const frame = startFrameOf(row, message, channel);
     return store.agentFrames.append(row.tenant_id, row.agent_id!, [{ frame, key: `start:${row.turn_id}:${row.attempt}` }]);
@@ -75,7 +79,7 @@ export function createTurns(context: () => Context): Turns {
     const begin = async (row: TurnRow): Promise<boolean> => {
       const frames = await startFrame(row);
       remembered.delete(row.message_id);
-      if (frames.length === 0) {
+      if (frames === undefined) {
         // Its message was deleted while it waited.
         await store.turns.end(tenant_id, row.turn_id, { outcome: 'cancelled', at: context().clock.now() });
         return false;
@@ -213,12 +217,35 @@ export function createTurns(context: () => Context): Turns {
         const byAgent = new Map<AgentId, AgentFrameRow[]>();
         for (const row of await store.turns.open(tenant_id)) {
           if (row.state !== 'sent' || !links.attached(await links.of(tenant_id, row.agent_id!))) continue;
-          byAgent.set(row.agent_id!, [...(byAgent.get(row.agent_id!) ?? []), ...(await startFrame(row))]);
+          byAgent.set(row.agent_id!, [...(byAgent.get(row.agent_id!) ?? []), ...((await startFrame(row)) ?? [])]);
         }
         for (const lane of await store.turns.waitingLanes(tenant_id)) turns.advance(tenant_id, () => lane);
         return { agent: [...byAgent].map(([agent_id, rows]) => ({ agent_id, rows })) };
       };
       context().emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run }).catch(failed('advance_all', tenant_id));
+    },
+    rerouted(tenant_id) {
+      for (const key of waiting.keys()) if (key.startsWith(`${tenant_id}\n`)) waiting.delete(key);
+      turns.advanceAll(tenant_id);
+    },
+    async handOver(tenant_id, turn_id) {
+      let lane: Lane | undefined;
+      const run = async (): Promise<Effects> => {
+        const { store, rooms, directory } = context();
+        const room = await rooms.of(tenant_id);
+        const state = room.turns.get(turn_id);
+        if (state === undefined || state.accepted || state.ended) return {};
+        const agent = await directory.agentOf(tenant_id, state);
+        if (agent === undefined || agent.agent_id === state.agent_id) return {};
+        const again = (await store.turns.requeue(tenant_id, turn_id)) ?? (await store.turns.get(tenant_id, turn_id));
+        if (again?.state !== 'queued') return {};
+        await store.agentFrames.withdraw(tenant_id, state.agent_id, turn_id);
+        lane = state;
+        return { values: { [turnKey(turn_id)]: null }, know: () => void room.turns.delete(turn_id) };
+      };
+      await context().emitter.emit({ kind: 'change', tenant_id, place: 'fresh', run });
+      const at = lane;
+      if (at !== undefined) turns.advance(tenant_id, () => at);
     },
     freed(tenant_id) {
       void (async () => {
@@ -285,5 +312,5 @@ export async function offerAgain(
   const again = await store.turns.retry(tenant_id, state.turn_id, boot_id);
   if (again === undefined) return undefined;
   await store.agentFrames.withdraw(tenant_id, agent_id, state.turn_id);
-  return turns.startFrame(again);
+  return (await turns.startFrame(again)) ?? [];
 }

@@ -4,6 +4,6 @@ import { catalogOf, commandEntry } from './commands-catalog.js';
 
 export const commandsComplete: DeviceHandler<'commands.complete'> = async ({ tenant_id, frame }, context) => {
   const { prefix } = frame.payload;
-  const matches = completions(prefix, await catalogOf(tenant_id, context)).map(commandEntry);
+  const matches = completions(prefix, await catalogOf(tenant_id, frame, context)).map(commandEntry);
   return { kind: 'frame', frame: { type: 'commands.complete', payload: { prefix, matches } } };
 };

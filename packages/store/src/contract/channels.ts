@@ -1,4 +1,4 @@
-import type { ChatId, Lane, TenantId } from '@iris/protocol';
+import type { AgentId, ChatId, Lane, TenantId } from '@iris/protocol';
 import { laneKey } from '@iris/protocol';
 import { describe, expect, test } from '@jest/globals';
 import { fill, flat, message, newLane, newTenant, newTurn, type Subject, thread, unique } from './clients.js';
@@ -15,6 +15,23 @@ const create = (tenant_id: TenantId, fields: Record<string, unknown> = {}) => ({
 
 export function channels(subject: Subject): void {
   describe('channels', () => {
+    test('LNK17: bind: a channel with its threads, those made later too; back with null; never to an agent of another tenant', async () => {
+      const { a, b } = subject();
+      const [{ tenant_id }, other] = [await newTenant(subject()), await newTenant(subject())];
+      const agent_id = unique<AgentId>('ag');
+      await a.agents.create({ tenant_id, agent_id, name: 'Second', is_default: false, at: 1_001 });
+      const { chat_id } = await newLane(subject(), tenant_id);
+      await newLane(subject(), tenant_id, chat_id);
+      expect(await b.channels.bind(tenant_id, chat_id, other.agent_id)).toBeUndefined();
+      expect(await b.channels.bind(tenant_id, 'android:chan_99' as ChatId, agent_id)).toBeUndefined();
+      expect(await b.channels.bind(tenant_id, chat_id, agent_id)).toMatchObject({ chat_id, thread_id: null, agent_id });
+      await newLane(subject(), tenant_id, chat_id);
+      const bound = async () => (await a.channels.list(tenant_id)).map((row) => row.agent_id);
+      expect(await bound()).toEqual([null, agent_id, agent_id, agent_id]);
+      expect(await b.channels.bind(tenant_id, chat_id, null)).toMatchObject({ agent_id: null });
+      expect(await bound()).toEqual([null, null, null, null]);
+    });
+
     test('create: a channel, and a thread in one; the list is oldest first', async () => {
       const { a, b } = subject();
       const { tenant_id } = await newTenant(subject());

@@ -52,6 +52,25 @@ export function turns(subject: Subject): void {
       }
     });
 
+    test('requeue: only what is sent; in its place, one attempt on, for whoever starts it next', async () => {
+      const { a, b } = subject();
+      const { tenant_id, agent_id } = await newTenant(subject());
+      const first = await queueTurn(subject(), tenant_id);
+      const second = await queueTurn(subject(), tenant_id);
+      expect(await a.turns.requeue(tenant_id, first.turn_id)).toBeUndefined();
+      await a.turns.startNext(tenant_id, flat, { ...start(agent_id), boot_id: 'b0' });
+      expect(await b.turns.requeue(tenant_id, first.turn_id)).toMatchObject({ state: 'queued', attempt: 2, agent_id: null, boot_id: null });
+      expect(await b.turns.requeue(tenant_id, first.turn_id)).toBeUndefined();
+      expect(await a.turns.open(tenant_id)).toEqual([]);
+      const next = unique<typeof agent_id>('ag');
+      expect(await a.turns.startNext(tenant_id, flat, start(next))).toMatchObject({ turn_id: first.turn_id, agent_id: next, attempt: 2 });
+      await a.turns.accept(tenant_id, first.turn_id, { boot_id: 'b', at: 5 });
+      expect(await a.turns.requeue(tenant_id, first.turn_id)).toBeUndefined();
+      await a.turns.end(tenant_id, first.turn_id, { outcome: 'completed', at: 6 });
+      expect(await a.turns.requeue(tenant_id, first.turn_id)).toBeUndefined();
+      expect(await a.turns.startNext(tenant_id, flat, start(next))).toMatchObject({ turn_id: second.turn_id, attempt: 1 });
+    });
+
     test('a queued turn can be ended, and then never starts', async () => {
       const { a } = subject();
       const { tenant_id, agent_id } = await newTenant(subject());

@@ -10,7 +10,7 @@ export function memoryAgentFrames(state: MemoryState): AgentFrames {
   return {
     async append(tenant_id, agent_id, frames) {
       const agent = find(tenant_id, agent_id);
-      if (!agent) throw new Error(`no agent ${agent_id}`);
+      if (!agent) return [];
       return frames.map(({ frame, key = null }) => {
         if (key !== null && agent.keys.has(key)) {
           const first = agent.frames.find((kept) => kept.key === key);

@@ -30,6 +30,18 @@ export function memoryAgents(state: MemoryState): Agents {
       if (name !== undefined) agent.row = { ...agent.row, name };
       return copy(agent.row);
     },
+    async remove(tenant_id, agent_id, at) {
+      const tenant = state.tenants.get(tenant_id);
+      const agent = find(tenant_id, agent_id);
+      if (!tenant || !agent) return undefined;
+      if (agent.row.is_default) return 'default';
+      for (const [key, row] of tenant.channels) if (row.agent_id === agent_id) tenant.channels.set(key, { ...row, agent_id: null });
+      const tokens = [...tenant.tokens.values()].filter((token) => token.agent_id === agent_id);
+      for (const token of tokens) tenant.tokens.set(token.token_id, { ...token, revoked_at: token.revoked_at ?? at });
+      tenant.agents.delete(agent_id);
+      tenant.backends.delete(agent_id);
+      return { token_ids: tokens.map(({ token_id }) => token_id) };
+    },
     async attach(tenant_id, { agent_id, install_id, boot_id, edge_id, connection_id, caps, at }) {
       const agent = find(tenant_id, agent_id);
       if (!agent) return undefined;

@@ -55,6 +55,13 @@ export function memoryChannels(state: MemoryState): Channels {
       }
       return true;
     },
+    async bind(tenant_id, chat_id, agent_id) {
+      const tenant = state.tenants.get(tenant_id);
+      if (!tenant?.channels.has(laneKey({ chat_id, thread_id: null })) || (agent_id !== null && !tenant.agents.has(agent_id)))
+        return undefined;
+      for (const [key, row] of tenant.channels) if (row.chat_id === chat_id) tenant.channels.set(key, { ...row, agent_id });
+      return copy(tenant.channels.get(laneKey({ chat_id, thread_id: null })));
+    },
     async remove(tenant_id, lane) {
       const tenant = state.tenants.get(tenant_id);
       const row = tenant?.channels.get(laneKey(lane));

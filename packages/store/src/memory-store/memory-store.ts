@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '@iris/runtime';
 import type { Store } from '../store.js';
+import { memoryAgentBackends } from './agent-backends.js';
 import { memoryAgentFrames } from './agent-frames.js';
 import { memoryAgents } from './agents.js';
 import { memoryAudit } from './audit.js';
@@ -32,6 +33,7 @@ export function memoryStore(clock: Clock = systemClock): Store {
     messages: memoryMessages(state),
     turns: memoryTurns(state),
     agents: memoryAgents(state),
+    agentBackends: memoryAgentBackends(state),
     agentFrames: memoryAgentFrames(state),
     pickers: memoryPickers(state),
     reads: memoryReads(state),

@@ -2,6 +2,7 @@ import type { AgentId, Cursor, DeviceId, Lane, MessageId, ObjectId, PickerId, Te
 import { laneKey } from '@iris/protocol';
 import type { Clock } from '@iris/runtime';
 import type {
+  AgentBackendRow,
   AgentFrameRow,
   AgentRow,
   AuditRow,
@@ -63,6 +64,7 @@ export interface TenantState {
   /** Those that have not ended. */
   readonly openTurns: Set<TurnId>;
   readonly agents: Map<AgentId, AgentState>;
+  readonly backends: Map<AgentId, AgentBackendRow>;
   readonly pickers: Map<PickerId, PickerRow>;
   /** By device and lane. */
   readonly reads: Map<string, ReadStateRow>;
@@ -102,6 +104,7 @@ export const newTenantState = (row: TenantRow): TenantState => ({
   turns: new Map(),
   openTurns: new Set(),
   agents: new Map(),
+  backends: new Map(),
   pickers: new Map(),
   reads: new Map(),
   receipts: new Map(),

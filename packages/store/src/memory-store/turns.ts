@@ -100,6 +100,13 @@ export function memoryTurns(state: MemoryState): Turns {
         (turn) => turn.state === 'sent',
         (turn) => ({ attempt: turn.attempt + 1, boot_id }),
       ),
+    requeue: async (tenant_id, turn_id) =>
+      change(
+        state.tenants.get(tenant_id),
+        turn_id,
+        (turn) => turn.state === 'sent',
+        (turn) => ({ state: 'queued', attempt: turn.attempt + 1, agent_id: null, boot_id: null }),
+      ),
     async requestStop(tenant_id, turn_id) {
       change(
         state.tenants.get(tenant_id),

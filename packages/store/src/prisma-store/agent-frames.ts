@@ -42,7 +42,7 @@ export function prismaAgentFrames({ sql, clock }: Database): AgentFrames {
     append: (tenant_id, agent_id, frames) =>
       sql.transaction(async (tx) => {
         const [agent] = await tx.rows<{ out_seq: number }>(lock, [tenant_id, agent_id]);
-        if (!agent) throw new Error(`no agent ${agent_id}`);
+        if (!agent) return [];
         const keys = [...new Set(frames.flatMap(({ key }) => key ?? []))];
         const fresh = await claim(tx, tenant_id, agent_id, keys);
         const known = await keptByKey(

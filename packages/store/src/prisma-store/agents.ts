@@ -1,3 +1,4 @@
+import type { TokenId } from '@iris/protocol';
 import type { AgentRow } from '../rows.js';
 import type { Agents } from '../store.js';
 import { columns } from './columns.js';
@@ -29,6 +30,8 @@ UPDATE agent a SET link_seen_at = greatest(a.link_seen_at, $4)
 FROM unnest($1::text[], $2::text[], $3::int[]) AS l(tenant_id, agent_id, epoch)
 WHERE a.tenant_id = l.tenant_id AND a.agent_id = l.agent_id AND a.epoch = l.epoch AND a.link_connection_id IS NOT NULL`;
 
+const revoke = `UPDATE token SET revoked_at = coalesce(revoked_at, $3) WHERE ${one} RETURNING token_id`;
+
 const processed = `UPDATE agent SET in_seq = $4 WHERE ${one} AND install_id = $3 AND in_seq < $4`;
 
 export function prismaAgents({ prisma, sql }: Database): Agents {
@@ -54,6 +57,17 @@ export function prismaAgents({ prisma, sql }: Database): Agents {
           await tx.rows('UPDATE agent SET is_default = (agent_id = $2) WHERE tenant_id = $1 AND is_default', [tenant_id, agent_id]);
         const set = `UPDATE agent SET name = coalesce($3, name), is_default = is_default OR $4 WHERE ${one} RETURNING ${all}`;
         return maybeRowOf<AgentRow>((await tx.rows(set, [tenant_id, agent_id, name ?? null, is_default === true]))[0]);
+      }),
+    remove: (tenant_id, agent_id, at) =>
+      sql.transaction(async (tx) => {
+        await tx.rows('SELECT 1 FROM tenant WHERE tenant_id = $1 FOR NO KEY UPDATE', [tenant_id]);
+        const [row] = await tx.rows<AgentRow>(`SELECT is_default FROM agent WHERE ${one}`, [tenant_id, agent_id]);
+        if (row === undefined) return undefined;
+        if (row.is_default) return 'default';
+        await tx.rows(`UPDATE channel SET agent_id = NULL WHERE ${one}`, [tenant_id, agent_id]);
+        const tokens = await tx.rows<{ token_id: TokenId }>(revoke, [tenant_id, agent_id, at]);
+        await tx.rows(`DELETE FROM agent WHERE ${one}`, [tenant_id, agent_id]);
+        return { token_ids: tokens.map(({ token_id }) => token_id) };
       }),
     attach: (tenant_id, { agent_id, install_id, boot_id, edge_id, connection_id, caps, at }) =>
       sql.transaction(async (tx) => {

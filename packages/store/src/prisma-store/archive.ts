@@ -8,6 +8,7 @@ import { type Connections, connections } from './connections.js';
 const leftOut = new Map([
   ['token', 'opens the tenant'],
   ['pairing', 'opens the tenant'],
+  ['agent_backend', 'opens the tenant and its endpoints'],
   ['agent_frame', 'under way'],
   ['agent_frame_key', 'under way'],
   ['receipt', 'under way'],

@@ -19,6 +19,8 @@ const rename = `
 UPDATE channel SET name = $4, auto = $5 WHERE tenant_id = $1 AND chat_id = $2 AND thread_id = $3
   AND ($6::text IS NULL OR (name = $6 AND auto AND name <> $4)) RETURNING ${columns.channel.list}`;
 
+const bind = `UPDATE channel SET agent_id = $3 WHERE tenant_id = $1 AND chat_id = $2 RETURNING ${columns.channel.list}`;
+
 /** The lanes that go: a thread, or a channel with its threads. */
 const going = `c.tenant_id = $1 AND c.chat_id = $2 AND ($3 = '' OR c.thread_id = $3)`;
 const running = `SELECT ${columns.turn.of('c')} FROM turn c WHERE ${going} AND c.state IN ('sent', 'running') ORDER BY c.position`;
@@ -75,6 +77,16 @@ export function prismaChannels({ prisma, sql }: Database): Channels {
           chat_id,
         ]);
         return true;
+      }),
+    bind: (tenant_id, chat_id, agent_id) =>
+      sql.transaction(async (tx) => {
+        // Threads that are made meanwhile take over what their channel says: they wait for this, or this finds them.
+        await tx.rows(lockTenant, [tenant_id]);
+        const known =
+          agent_id === null ? [true] : await tx.rows('SELECT 1 FROM agent WHERE tenant_id = $1 AND agent_id = $2', [tenant_id, agent_id]);
+        if (known.length === 0) return undefined;
+        const bound = await tx.rows<ChannelRow>(bind, [tenant_id, chat_id, agent_id]);
+        return maybeRowOf<ChannelRow>(bound.map(rowOf<ChannelRow>).find(({ thread_id }) => thread_id === null));
       }),
     remove: (tenant_id, lane) =>
       sql.transaction(async (tx) => {

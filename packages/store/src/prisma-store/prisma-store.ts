@@ -1,5 +1,6 @@
 import { type Clock, type Log, silentLog, systemClock } from '@iris/runtime';
 import type { Store } from '../store.js';
+import { prismaAgentBackends } from './agent-backends.js';
 import { prismaAgentFrames } from './agent-frames.js';
 import { prismaAgents } from './agents.js';
 import { prismaAudit } from './audit.js';
@@ -56,6 +57,7 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
     messages: prismaMessages(database),
     turns: prismaTurns(database),
     agents: prismaAgents(database),
+    agentBackends: prismaAgentBackends(database),
     agentFrames: prismaAgentFrames(database),
     pickers: prismaPickers(database),
     reads: prismaReads(database),

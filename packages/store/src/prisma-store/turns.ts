@@ -27,6 +27,9 @@ const accept = `
 UPDATE turn SET state = 'running', boot_id = $3, accepted_at = $4 WHERE tenant_id = $1 AND turn_id = $2 AND state = 'sent' RETURNING 1`;
 const retry = `
 UPDATE turn SET attempt = attempt + 1, boot_id = $3 WHERE tenant_id = $1 AND turn_id = $2 AND state = 'sent' RETURNING ${all}`;
+const requeue = `
+UPDATE turn SET state = 'queued', attempt = attempt + 1, agent_id = NULL, boot_id = NULL
+WHERE tenant_id = $1 AND turn_id = $2 AND state = 'sent' RETURNING ${all}`;
 const requestStop = `UPDATE turn SET stop_requested = true WHERE tenant_id = $1 AND turn_id = $2 AND state <> 'ended'`;
 const end = `
 UPDATE turn SET state = 'ended', outcome = $3, ended_at = $4 WHERE tenant_id = $1 AND turn_id = $2 AND state <> 'ended' RETURNING ${all}`;
@@ -70,6 +73,7 @@ export function prismaTurns({ prisma, sql }: Database): Turns {
       return state === 'ended' ? 'ended' : state === 'running' ? 'already' : undefined;
     },
     retry: (tenant_id, turn_id, boot_id) => one(retry, [tenant_id, turn_id, boot_id]),
+    requeue: (tenant_id, turn_id) => one(requeue, [tenant_id, turn_id]),
     async requestStop(tenant_id, turn_id) {
       await sql.rows(requestStop, [tenant_id, turn_id]);
     },

@@ -35,6 +35,22 @@ export async function makeTenant(store: Store, name: string, options: { at: numb
   return { tenant_id, agent_id, device_token: await token('device'), agent_token: await token('agent') };
 }
 
+/** One more agent of a tenant, with a token of its own. */
+export async function makeAgent(
+  store: Store,
+  { tenant_id }: Pick<Tenancy, 'tenant_id'>,
+  name: string,
+  options: { at: number; is_default?: boolean },
+): Promise<{ agent_id: AgentId; token: string; token_id: TokenId }> {
+  const agent_id = `agent-${name}` as AgentId;
+  const token_id = `token-of-${name}` as TokenId;
+  const token = makeToken('agent', tenant_id, `secret-of-agent-${name}`.padEnd(32, '0'));
+  const created_at = options.at;
+  await store.agents.create({ tenant_id, agent_id, name, is_default: options.is_default ?? false, at: created_at });
+  await store.tokens.create({ tenant_id, token_id, kind: 'agent', hash: tokenHash(token), device_id: null, agent_id, created_at });
+  return { agent_id, token, token_id };
+}
+
 /** Whole history of every lane of the tenant, as one device is told it. */
 export async function historiesOf(device: TestDevice): Promise<Evidence['histories']> {
   const histories = new Map<string, readonly Payload[]>();

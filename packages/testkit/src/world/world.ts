@@ -93,7 +93,7 @@ export interface WorldTenant extends Tenancy {
   device(name: string, options?: { edge?: number; caps?: Record<string, unknown>; token?: string; address?: string }): TestDevice;
   /** `device`, `connect` and `hello`. */
   join(name: string, options?: { edge?: number; caps?: Record<string, unknown> }): Promise<TestDevice>;
-  agent(options?: Partial<TestAgentOptions> & { edge?: number }): TestAgent;
+  agent(options?: Partial<TestAgentOptions> & { edge?: number; token?: string }): TestAgent;
   /** What {@link check} needs: histories are asked by the first device that is connected. */
   evidence(more?: { lossy?: boolean }): Promise<Evidence>;
 }
@@ -312,9 +312,9 @@ function worldTenant(world: World, tenancy: Tenancy): WorldTenant {
       if (answer.type !== 'hello.ack') throw new Error(`${name}: ${JSON.stringify(answer)}`);
       return device;
     },
-    agent({ edge, ...more } = {}) {
+    agent({ edge, token = tenancy.agent_token, ...more } = {}) {
       const agent = testAgent({
-        dial: dialer('/agent', edge, { token: tenancy.agent_token }),
+        dial: dialer('/agent', edge, { token }),
         patience: world.patience,
         install_id: `install-${agents.length + 1}`,
         ...more,

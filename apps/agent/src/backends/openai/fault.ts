@@ -1,6 +1,5 @@
-import { redactText } from '@iris/runtime';
+import { OutOfReach, redactText } from '@iris/runtime';
 import { type HttpAnswer, textOf } from '../../http/http.js';
-import { OutOfReach } from '../../http/reach.js';
 import { retryAfter } from '../../http/retry.js';
 import { fieldsOf, parsed, stringOf } from './json.js';
 

@@ -1,5 +1,6 @@
 import { type LookupAddress, lookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { Type } from 'typebox';
 
 /** Where requests may go. Names are looked at before the name server is asked, addresses before anything is sent to them. */
 export interface Reach {
@@ -105,3 +106,19 @@ const isPublic = (address: string): boolean =>
   isIP(address) === 6
     ? global6.check(address, 'ipv6') && !special6.check(address, 'ipv6')
     : isIP(address) === 4 && !special4.check(address, 'ipv4');
+
+/** A {@link Reach} where others choose the addresses. */
+export const ReachConfig = {
+  private_addresses: Type.Boolean({
+    default: false,
+    description: 'whether endpoints that tenants name may be on this machine or in a private network',
+  }),
+  allow_hosts: Type.Array(Type.String({ minLength: 1 }), {
+    default: [],
+    description: 'hosts that such endpoints may be on (*.example.com: all below it); default: any',
+  }),
+  allow_addresses: Type.Array(Type.String({ minLength: 1 }), {
+    default: [],
+    description: 'private addresses or ranges (10.1.0.0/16) that are allowed even so',
+  }),
+};
