@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { runAgent } from '@iris/agent-link';
 import { type Cluster, type ClusterTenant, cluster, pull, sendBytes, sha256Of, type TestDevice, upload } from '@iris/testkit';
@@ -50,6 +51,26 @@ test('UPL10 UPL12: a photo said to be a text, through a real worker: its type, i
   expect((await sharp(bytes).metadata()).exif).toBeUndefined();
   expect(await sharp((await pull(b, entry.thumb_media_id)).bytes).metadata()).toMatchObject({ format: 'webp', width: 512, height: 320 });
 });
+
+const film = spawnSync(
+  'ffmpeg',
+  '-v error -f lavfi -i testsrc=size=320x180:rate=5:duration=1 -c:v mpeg4 -metadata location=+52.5+013.4/ -movflags frag_keyframe+empty_moov -f mov pipe:1'.split(
+    ' ',
+  ),
+).stdout;
+if (film === null || film.length === 0) console.warn('a test of films is left out: ffmpeg is not here');
+(film?.length > 0 ? test : test.skip)(
+  'UPL12: a film, through a real worker: its duration, a preview, and no word of where it was taken',
+  async () => {
+    expect(film.includes('+52.5')).toBe(true);
+    const tenant = await all.tenant();
+    const phone = await tenant.join('phone');
+    const entry = await sent(phone, film, { kind: 'file', mime: 'text/plain', filename: 'film.mp4' });
+    expect(entry).toMatchObject({ kind: 'video', mime: 'video/quicktime', width: 320, height: 180, thumbhash: expect.any(String) });
+    expect((await pull(phone, entry.media_id)).bytes.includes('+52.5')).toBe(false);
+    expect(await sharp((await pull(phone, entry.thumb_media_id)).bytes).metadata()).toMatchObject({ format: 'webp', width: 320 });
+  },
+);
 
 test('CAP11 C96: links for those who asked: whole, in ranges, attachments that nothing runs, on any edge; no other link is honoured', async () => {
   const tenant = await all.tenant();

@@ -11,7 +11,7 @@ import { makeIds, measureProcess, sealing, serveHealth, systemRandom, telemetry 
 import { createSession, SessionConfig } from '@iris/session';
 import { migrate, postgresArchive, prismaStore } from '@iris/store';
 import { startWeb } from '@iris/web';
-import { createWorker, processStudio, studioLimits, WorkerConfig } from '@iris/worker';
+import { cinemaLimits, createWorker, findCinema, processStudio, studioLimits, WorkerConfig } from '@iris/worker';
 import { startAgents } from './agents.js';
 import { agentOf } from './options.js';
 import { places } from './places.js';
@@ -96,7 +96,9 @@ export async function startSingle(start: Start): Promise<System> {
     async () => {
       const config = settings.of(WorkerConfig);
       const studio = processStudio({ clock, log, limits: studioLimits(config) });
-      const one = createWorker({ bus: hub.connect('worker'), outbox, store, media, studio, jobs, clock, random, log, meter }, config);
+      const cinema = await findCinema({ clock, log, limits: cinemaLimits(config) });
+      const seeing = cinema === undefined ? { media, studio } : { media, studio, cinema };
+      const one = createWorker({ bus: hub.connect('worker'), outbox, store, ...seeing, jobs, clock, random, log, meter }, config);
       await one.start();
       return one;
     },

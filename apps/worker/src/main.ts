@@ -4,7 +4,8 @@ import { openMedia } from '@iris/media';
 import { redisOutbox } from '@iris/outbox';
 import { loadConfig, runPart } from '@iris/runtime';
 import { prismaStore } from '@iris/store';
-import { processStudio, studioLimits } from './media/studio.js';
+import { findCinema } from './media/cinema.js';
+import { cinemaLimits, processStudio, studioLimits } from './media/studio.js';
 import { WorkerProcessConfig } from './process-config.js';
 import { createWorker } from './worker.js';
 
@@ -37,10 +38,14 @@ await runPart('worker', config, async ({ instance, life, health, clock, random, 
     (one) => one.close(),
   );
   const studio = processStudio({ clock, log, limits: studioLimits(config) });
+  const cinema = await findCinema({ clock, log, limits: cinemaLimits(config), ...(config.spill_dir ? { folder: config.spill_dir } : {}) });
   const worker = await life.start(
     'worker',
     async () => {
-      const one = createWorker({ bus, outbox, store, media, studio, jobs, clock, random, log, meter }, config);
+      const one = createWorker(
+        { bus, outbox, store, media, studio, ...(cinema ? { cinema } : {}), jobs, clock, random, log, meter },
+        config,
+      );
       await one.start();
       return one;
     },

@@ -5,6 +5,7 @@ import type { WorkerConfig } from './config.js';
 import { createKeyExpiry } from './jobs/keys.js';
 import { type RepairDeps, repair } from './jobs/repair.js';
 import { retention } from './jobs/retention.js';
+import type { Cinema } from './media/cinema.js';
 import { cleanMedia } from './media/clean.js';
 import { processMedia } from './media/process.js';
 import type { Studio } from './media/studio.js';
@@ -17,6 +18,8 @@ export interface WorkerDeps extends RepairDeps {
   readonly media: MediaStore;
   /** Decodes pictures. Absent: they are sniffed and cleaned, and have neither dimensions nor a preview. */
   readonly studio?: Studio;
+  /** Looks into films. Absent: they have no preview. */
+  readonly cinema?: Cinema;
   /** Default: `fetch`. */
   readonly http?: Http;
 }

@@ -18,7 +18,11 @@ export async function findCompose(options: { file: string; project: string; prog
   if (docker === undefined) return undefined;
   if ((await run(docker, ['info', '--format', '{{.ServerVersion}}'])).code !== 0) return undefined;
   // The file asks for it when it is read, whichever service is wanted.
-  const asked = { IRIS_ADMIN_TOKEN: process.env.IRIS_ADMIN_TOKEN ?? 'not-used-by-these-services' };
+  const unused = 'not-used-by-these-services';
+  const asked = {
+    IRIS_ADMIN_TOKEN: process.env.IRIS_ADMIN_TOKEN ?? unused,
+    IRIS_MEDIA_SECRET: process.env.IRIS_MEDIA_SECRET ?? unused,
+  };
   const command = ['compose', '--project-name', options.project, '--file', options.file];
   if ((await run(docker, ['compose', 'version'])).code !== 0) return undefined;
   return {

@@ -32,9 +32,8 @@ export function filesystemMedia(options: { readonly folder: string; readonly clo
     };
     return mediaWriter(
       {
-        async write(chunk) {
-          await writeAll(file, chunk, at);
-          at += chunk.byteLength;
+        async write(chunks) {
+          at = await writeAll(file, chunks, at);
         },
         async finish() {
           await file.sync();

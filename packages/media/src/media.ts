@@ -24,8 +24,11 @@ export interface MediaStore {
 }
 
 export interface MediaWriter {
-  /** Resolves when the caller may append more, and use the chunk again: the writer holds a bounded number of bytes. */
-  append(chunk: Uint8Array): Promise<void>;
+  /**
+   * Resolves when the caller may append more, and use the chunk again: the writer holds a bounded number of bytes. Several that have
+   * gathered go in one step.
+   */
+  append(chunk: Uint8Array | readonly Uint8Array[]): Promise<void>;
   /**
    * All bytes are stored and visible when it resolves. After a failure, of this or of `append`, nothing is kept.
    * @param sha256 what the bytes must have, in lower-case hexadecimal; others reject with {@link WrongSha256}
@@ -47,4 +50,9 @@ export interface MediaReader {
 /** The bytes are not those that they were said to be. */
 export class WrongSha256 extends Error {
   override readonly name = 'WrongSha256';
+}
+
+/** The disk is full, or what may wait on it for a slow server is. Later there may be room. */
+export class NoRoom extends Error {
+  override readonly name = 'NoRoom';
 }

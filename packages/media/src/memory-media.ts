@@ -25,10 +25,12 @@ export function memoryMedia({ clock = systemClock }: { clock?: Clock } = {}): Me
     };
     return mediaWriter(
       {
-        async write(chunk) {
+        async write(chunks) {
           insist();
-          one.chunks.push(chunk.slice());
-          one.size += chunk.byteLength;
+          for (const chunk of chunks) {
+            one.chunks.push(chunk.slice());
+            one.size += chunk.byteLength;
+          }
         },
         async finish() {
           insist();

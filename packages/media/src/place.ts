@@ -17,12 +17,18 @@ export const MediaPlace = Type.Object({
       description: 'folder for parts of uploads that S3 does not take fast enough; default: the system’s for temporary files',
     }),
   ),
+  spill_bytes: Type.Integer({
+    default: 20 * 1024 ** 3,
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description: 'bytes that may wait there; what is more is refused, to be tried again later',
+  }),
 });
 
 /** The bucket is made when it is not there. @throws when it is not said where, or S3 cannot be reached */
-export async function openMedia({ s3_url, media_dir, spill_dir }: Static<typeof MediaPlace>): Promise<MediaStore> {
+export async function openMedia({ s3_url, media_dir, spill_dir, spill_bytes }: Static<typeof MediaPlace>): Promise<MediaStore> {
   if (s3_url) {
-    const media = s3Media({ url: s3_url, ...(spill_dir === undefined ? {} : { spill_dir }) });
+    const media = s3Media({ url: s3_url, spill_bytes, ...(spill_dir === undefined ? {} : { spill_dir }) });
     await media.makeBucket();
     return media;
   }

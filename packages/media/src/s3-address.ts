@@ -26,3 +26,12 @@ export function s3Address(url: string): S3Address {
     secret: decodeURIComponent(password),
   };
 }
+
+/**
+ * Whether what is sent there needs no hash in its signature: nobody on the way can change it, since it is TLS, or there is no way (this
+ * machine).
+ */
+export function bodyIsSafe(endpoint: string): boolean {
+  const { protocol, hostname } = new URL(endpoint);
+  return protocol === 'https:' || hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+}

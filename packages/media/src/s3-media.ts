@@ -1,4 +1,6 @@
+import { webcrypto } from 'node:crypto';
 import { tmpdir } from 'node:os';
+import type { Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -19,16 +21,18 @@ import {
   S3Client,
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
+import { type Clock, systemClock } from '@iris/runtime';
 import type { MediaStore } from './media.js';
 import { objectName } from './object-name.js';
-import { s3Address } from './s3-address.js';
+import { bodyIsSafe, s3Address } from './s3-address.js';
 import { type PartTarget, partRoom, partSink } from './s3-parts.js';
+import { s3Reader } from './s3-read.js';
 import { mediaWriter } from './writer.js';
 
 /** The least that S3 takes as a part; 10,000 of them are 50 GiB. */
 const part_bytes = 5 * 1024 * 1024;
-/** Read at a time: a slow reader holds two of these, and no connection. */
-const window_bytes = 1024 * 1024;
+/** Smaller bodies are hashed on the way, as the SDK does it. */
+const large_bytes = 64 * 1024;
 
 /** A silent server is given up on; with its repeats a call ends within half a minute. */
 const timeouts = { connectionTimeout: 3_000, socketTimeout: 5_000, requestTimeout: 60_000, throwOnRequestTimeout: true };
@@ -45,13 +49,17 @@ export interface S3MediaOptions {
   readonly spill_dir?: string;
   /** Bytes of all uploads together that are held in memory. */
   readonly memory_bytes?: number;
+  /** Bytes of all uploads together that wait on disk at most. */
+  readonly spill_bytes?: number;
+  readonly clock?: Clock;
 }
 
 /**
  * Objects `<tenant>/<object id>` in one bucket of an S3 server, which is there already. Small files are put at once, larger ones in parts;
  * an object appears when it is whole.
  */
-export function s3Media({ url, spill_dir = tmpdir(), memory_bytes = 60 * 1024 * 1024 }: S3MediaOptions): S3Media {
+export function s3Media(options: S3MediaOptions): S3Media {
+  const { url, spill_dir = tmpdir(), memory_bytes = 60 * 1024 * 1024, spill_bytes = 2 ** 40, clock = systemClock } = options;
   const { endpoint, region, bucket: Bucket, access, secret } = s3Address(url);
   const client = new S3Client({
     endpoint,
@@ -63,7 +71,20 @@ export function s3Media({ url, spill_dir = tmpdir(), memory_bytes = 60 * 1024 * 
     responseChecksumValidation: 'WHEN_REQUIRED',
     requestHandler: { ...timeouts, httpAgent: { maxSockets: 200 }, httpsAgent: { maxSockets: 200 } },
   });
-  const room = partRoom({ parts: Math.max(3, Math.floor(memory_bytes / part_bytes)), spill_dir });
+  const unsigned = bodyIsSafe(endpoint);
+  client.middlewareStack.add(
+    (next) => async (args) => {
+      const { body, headers } = args.request as { body?: unknown; headers: Record<string, string> };
+      // The SDK would hash all of it in one go, and every other socket of the process would wait.
+      if (body instanceof Uint8Array && body.byteLength > large_bytes)
+        headers['x-amz-content-sha256'] = unsigned
+          ? 'UNSIGNED-PAYLOAD'
+          : Buffer.from(await webcrypto.subtle.digest('SHA-256', body)).toString('hex');
+      return next(args);
+    },
+    { step: 'build', name: 'bodyHash' },
+  );
+  const room = partRoom({ parts: Math.max(3, Math.floor(memory_bytes / part_bytes)), spill_dir, spill_bytes });
   const folderOf = (tenant_id: string): string => `${objectName(tenant_id)}/`;
   const keyOf = (tenant_id: string, object_id: string): string => folderOf(tenant_id) + objectName(object_id);
 
@@ -108,26 +129,13 @@ export function s3Media({ url, spill_dir = tmpdir(), memory_bytes = 60 * 1024 * 
     }
   }
 
-  /** One window after another, the next one asked for while this one is used; of one version of the object, since an `ETag` names it. */
-  async function* bytesOf(Key: string, etag: string | undefined, from: number, to: number): AsyncGenerator<Uint8Array> {
-    const windowAt = async (at: number): Promise<Uint8Array> => {
-      const end = Math.min(to, at + window_bytes);
-      const condition = etag === undefined ? {} : { IfMatch: etag };
-      const { Body } = await client.send(new GetObjectCommand({ Bucket, Key, Range: `bytes=${at}-${end - 1}`, ...condition }));
-      const bytes = (await Body?.transformToByteArray()) ?? new Uint8Array();
-      if (bytes.byteLength !== end - at) throw new Error(`got ${bytes.byteLength} of ${end - at} bytes at ${at}`);
-      return bytes;
-    };
-    let next = from < to ? windowAt(from) : undefined;
-    for (let at = from; next !== undefined; ) {
-      const bytes: Uint8Array = await next;
-      at += bytes.byteLength;
-      next = at < to ? windowAt(at) : undefined;
-      // Whoever takes the next one hears of a failure; a reader that turned away does not.
-      next?.catch(() => {});
-      yield bytes;
-    }
-  }
+  const bytesOf = s3Reader(async (Key, etag, from, to) => {
+    // Of one version of the object, since an `ETag` names it.
+    const condition = etag === undefined ? {} : { IfMatch: etag };
+    const { Body } = await client.send(new GetObjectCommand({ Bucket, Key, Range: `bytes=${from}-${to - 1}`, ...condition }));
+    // In Node it is one, which the SDK's type leaves open.
+    return Body as unknown as Readable;
+  }, clock);
 
   async function* uploads(Prefix?: string): AsyncGenerator<MultipartUpload> {
     let more: { KeyMarker?: string; UploadIdMarker?: string } | undefined = {};

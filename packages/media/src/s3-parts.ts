@@ -1,6 +1,7 @@
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomId, systemRandom } from '@iris/runtime';
+import { NoRoom } from './media.js';
 import { type Permits, permits } from './permits.js';
 import type { MediaSink } from './writer.js';
 
@@ -21,16 +22,46 @@ export interface PartRoom {
   /** Parts that are read from disk to be sent. */
   readonly loading: Permits;
   readonly spill_dir: string;
+  /** Memory for one part: what was given back before, so that it is not left to the collector when it goes. */
+  take(part_bytes: number): Buffer;
+  /** @param memory that nobody reads any more; undefined when that is not sure: it is not used again */
+  give(memory: Buffer | undefined): void;
+  /** More bytes wait on disk, or fewer. @throws {@link NoRoom} when they are too many */
+  spill(bytes: number): void;
 }
 
-/** @param options.parts how many may be in memory at once, at least 3; beyond, they wait on disk for their turn */
-export function partRoom({ parts, spill_dir }: { parts: number; spill_dir: string }): PartRoom {
+/**
+ * @param options.parts how many may be in memory at once, at least 3; beyond, they wait on disk for their turn
+ * @param options.spill_bytes how many bytes may wait on disk
+ */
+export function partRoom({ parts, spill_dir, spill_bytes }: { parts: number; spill_dir: string; spill_bytes: number }): PartRoom {
+  let spilled = 0;
   const loading = Math.max(1, Math.floor(parts / 3));
-  return { filling: permits(parts - loading), loading: permits(loading), spill_dir };
+  const spare: Buffer[] = [];
+  let out = 0;
+  return {
+    filling: permits(parts - loading),
+    loading: permits(loading),
+    spill_dir,
+    take(part_bytes) {
+      out++;
+      const memory = spare.pop();
+      return memory?.byteLength === part_bytes ? memory : Buffer.allocUnsafeSlow(part_bytes);
+    },
+    give(memory) {
+      if (memory !== undefined) spare.push(memory);
+      // Nobody uploads: nothing is kept.
+      if (--out === 0) spare.length = 0;
+    },
+    spill(bytes) {
+      if (bytes > 0 && spilled + bytes > spill_bytes) throw new NoRoom('too much waits for the server already');
+      spilled += bytes;
+    },
+  };
 }
 
 /** Parts of one upload that are on their way at once. */
-const partsAtOnce = 3;
+const partsAtOnce = 4;
 /** What an upload may have in memory before it needs room: so a small file never touches the disk. */
 const free_bytes = 64 * 1024;
 
@@ -39,9 +70,11 @@ interface Part {
   used: number;
   /** Memory that holds it; undefined when it is on disk. */
   bytes: Buffer | undefined;
-  /** Where it begins on disk. */
-  readonly at: number;
+  /** Where it begins on disk, once it is there. */
+  at: number;
   permit: boolean;
+  /** Its memory is of the room's. */
+  lent: boolean;
 }
 
 /** A file in parts of exactly `part_bytes`, the last one shorter; a file that is smaller than one is put whole. */
@@ -57,6 +90,8 @@ export function partSink(
   let filling: Part | undefined;
   let disk: Promise<FileHandle> | undefined;
   let diskEnd = 0;
+  /** Places of parts that are gone. */
+  const places: number[] = [];
   const waiting: { readonly part: Part; readonly number: number }[] = [];
   const sending = new Set<Promise<void>>();
   let failure: { readonly error: unknown } | undefined;
@@ -69,35 +104,43 @@ export function partSink(
     await unlink(path);
     return file;
   };
-  const release = (part: Part): void => {
+  const release = (part: Part, sure = true): void => {
+    if (part.lent) room.give(sure ? part.bytes : undefined);
     if (part.permit) room.filling.give();
-    part.permit = false;
+    if (part.at >= 0) places.push(part.at);
+    part.at = -1;
+    part.permit = part.lent = false;
     part.bytes = undefined;
   };
-  const newPart = (): Part => {
-    const at = diskEnd;
+  const newPart = (): Part => ({ used: 0, bytes: Buffer.allocUnsafe(0), at: -1, permit: false, lent: false });
+  const place = (): number => {
+    const free = places.pop();
+    if (free !== undefined) return free;
+    room.spill(part_bytes);
     diskEnd += part_bytes;
-    return { used: 0, bytes: Buffer.allocUnsafe(0), at, permit: false };
+    return diskEnd - part_bytes;
   };
 
-  async function add(part: Part, chunk: Uint8Array): Promise<void> {
-    const end = part.used + chunk.byteLength;
+  async function add(part: Part, pieces: readonly Uint8Array[], size: number): Promise<void> {
+    const end = part.used + size;
     if (part.bytes !== undefined && end > free_bytes && !part.permit) {
       part.permit = room.filling.tryTake();
       if (!part.permit) {
+        part.at = place();
         disk ??= openDisk();
-        await writeAll(await disk, part.bytes.subarray(0, part.used), part.at);
+        await writeAll(await disk, [part.bytes.subarray(0, part.used)], part.at);
         part.bytes = undefined;
       }
     }
-    if (part.bytes === undefined) await writeAll(await disk!, chunk, part.at + part.used);
+    if (part.bytes === undefined) await writeAll(await disk!, pieces, part.at + part.used);
     else {
       if (part.bytes.byteLength < end) {
-        const larger = Buffer.allocUnsafe(part.permit ? part_bytes : Math.max(end, part.bytes.byteLength * 2));
+        const larger = part.permit ? room.take(part_bytes) : Buffer.allocUnsafe(Math.max(end, part.bytes.byteLength * 2));
         part.bytes.copy(larger, 0, 0, part.used);
         part.bytes = larger;
+        part.lent = part.permit;
       }
-      part.bytes.set(chunk, part.used);
+      for (let n = 0, at = part.used; n < pieces.length; at += pieces[n++]!.byteLength) part.bytes.set(pieces[n]!, at);
     }
     part.used = end;
   }
@@ -105,17 +148,20 @@ export function partSink(
   async function send(part: Part, n: number): Promise<void> {
     const fromDisk = part.bytes === undefined;
     if (fromDisk) await room.loading.take();
+    let sure = false;
     try {
       if (over) return;
-      let body = part.bytes?.subarray(0, part.used);
-      if (body === undefined) {
-        body = Buffer.allocUnsafe(part.used);
-        await readAll(await disk!, body, part.at);
+      if (fromDisk) {
+        part.bytes = room.take(part_bytes);
+        part.lent = true;
+        await readAll(await disk!, part.bytes.subarray(0, part.used), part.at);
       }
-      etags[n] = await target.part(upload!, n + 1, body);
+      etags[n] = await target.part(upload!, n + 1, part.bytes!.subarray(0, part.used));
+      sure = true;
     } finally {
+      // A request that failed may hold its bytes for a while yet.
+      release(part, sure);
       if (fromDisk) room.loading.give();
-      release(part);
     }
   }
   function pump(): void {
@@ -150,17 +196,25 @@ export function partSink(
     for (const { part } of waiting.splice(0)) release(part);
     await Promise.all(sending);
     await (await disk)?.close();
+    room.spill(-diskEnd);
+    diskEnd = 0;
   }
 
   return {
-    async write(chunk) {
+    async write(chunks) {
       check();
-      for (let at = 0; at < chunk.byteLength; ) {
+      for (const rest = [...chunks]; rest.length > 0; ) {
         filling ??= newPart();
-        const count = Math.min(part_bytes - filling.used, chunk.byteLength - at);
-        await add(filling, chunk.subarray(at, at + count));
-        at += count;
-        if (filling.used < part_bytes) continue;
+        const pieces: Uint8Array[] = [];
+        let room = part_bytes - filling.used;
+        for (let chunk = rest[0]; chunk !== undefined && room > 0; chunk = rest[0]) {
+          pieces.push(chunk.subarray(0, room));
+          if (chunk.byteLength > room) rest[0] = chunk.subarray(room);
+          else rest.shift();
+          room = Math.max(0, room - chunk.byteLength);
+        }
+        await add(filling, pieces, part_bytes - room - filling.used);
+        if (room > 0) return;
         const full = filling;
         filling = undefined;
         await enqueue(full);
@@ -200,10 +254,20 @@ export function partSink(
   };
 }
 
-/** One `write` may take less than it was given. */
-export async function writeAll(file: FileHandle, chunk: Uint8Array, position: number): Promise<void> {
-  for (let at = 0; at < chunk.byteLength; ) at += (await file.write(chunk, at, chunk.byteLength - at, position + at)).bytesWritten;
+/** One `write` may take less than it was given. @returns where the next byte goes */
+export async function writeAll(file: FileHandle, chunks: readonly Uint8Array[], position: number): Promise<number> {
+  let at = position;
+  for (const rest = chunks.filter(({ byteLength }) => byteLength > 0); rest.length > 0; ) {
+    const { bytesWritten } = await file.writev(rest.slice(0, vectorMax), at);
+    at += bytesWritten;
+    let gone = bytesWritten;
+    while (rest.length > 0 && gone >= rest[0]!.byteLength) gone -= rest.shift()!.byteLength;
+    if (gone > 0) rest[0] = rest[0]!.subarray(gone);
+  }
+  return at;
 }
+/** Some systems take no more in one call. */
+const vectorMax = 512;
 
 async function readAll(file: FileHandle, into: Buffer, position: number): Promise<void> {
   for (let at = 0; at < into.byteLength; ) {

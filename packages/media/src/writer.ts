@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import { type MediaReader, type MediaWriter, WrongSha256 } from './media.js';
+import { type MediaReader, type MediaWriter, NoRoom, WrongSha256 } from './media.js';
 
 /** Where the bytes of one file go. Calls come one after another, and none after one that failed but `abort`. */
 export interface MediaSink {
-  /** May keep nothing of `chunk` when it has resolved. */
-  write(chunk: Uint8Array): Promise<void>;
+  /** May keep nothing of the chunks when it has resolved. */
+  write(chunks: readonly Uint8Array[]): Promise<void>;
   finish(): Promise<void>;
   /** May fail; nobody hears of it. */
   abort(): Promise<void>;
@@ -44,7 +44,8 @@ export function mediaWriter(sink: MediaSink, resumed?: Resumed): MediaWriter {
       state = 'failed';
       // Not waited for: what failed may be slow to answer this as well.
       ending = sink.abort().catch(() => {});
-      throw error;
+      const { code } = error as NodeJS.ErrnoException;
+      throw code === 'ENOSPC' || code === 'EDQUOT' ? new NoRoom('the disk is full') : error;
     }
   }
   async function finishResumed({ readBack, discard }: Resumed, wanted: string | undefined): Promise<string> {
@@ -68,12 +69,15 @@ export function mediaWriter(sink: MediaSink, resumed?: Resumed): MediaWriter {
     });
 
   return {
-    append: (chunk) =>
+    append: (given) =>
       next(() =>
         failing(async () => {
-          if (resumed === undefined) hash.update(chunk);
-          size += chunk.byteLength;
-          await sink.write(chunk);
+          const chunks = given instanceof Uint8Array ? [given] : given;
+          for (const chunk of chunks) {
+            if (resumed === undefined) hash.update(chunk);
+            size += chunk.byteLength;
+          }
+          await sink.write(chunks);
         }),
       ),
     finish: (wanted) =>

@@ -57,18 +57,17 @@ async function give(edge: EdgeContext, connection: DeviceConnection, member: Mem
   pulls.window = pullWindow(limits.pull_chunk_bytes);
   let ok = true;
   try {
-    for await (const bytes of reader.bytes)
-      for (let at = 0; at < bytes.byteLength; at += limits.pull_chunk_bytes) {
-        const chunk = bytes.subarray(at, at + limits.pull_chunk_bytes);
-        while (isOpen(connection, member) && !mayGo(connection, pulls.window))
-          await new Promise<void>((resolve) => {
-            pulls.wake = resolve;
-          });
-        if (!isOpen(connection, member)) return;
-        connection.socket.send(chunk, true);
-        connection.socket.ping(utf8.encode(`${mark}${pulls.window.sent(chunk.byteLength, edge.clock.now())}`));
-        edge.meters.media_bytes.add(chunk.byteLength, { direction: 'down' });
-      }
+    for await (const chunk of inChunks(reader.bytes, limits.pull_chunk_bytes)) {
+      while (isOpen(connection, member) && !mayGo(connection, pulls.window))
+        await new Promise<void>((resolve) => {
+          pulls.wake = resolve;
+        });
+      if (!isOpen(connection, member)) return;
+      connection.socket.send(chunk, true);
+      const ping = pulls.window.sent(chunk.byteLength, edge.clock.now());
+      if (ping !== undefined) connection.socket.ping(utf8.encode(`${mark}${ping}`));
+      edge.meters.media_bytes.add(chunk.byteLength, { direction: 'down' });
+    }
   } catch (error) {
     // Its beginning has been given: the end says that it is not whole.
     edge.log.warn('edge.pull_failed', { media_id, error });
@@ -76,6 +75,27 @@ async function give(edge: EdgeContext, connection: DeviceConnection, member: Mem
   }
   pulls.window = undefined;
   if (isOpen(connection, member)) respond(edge, connection, encode({ type: 'media.pull.end', payload: { ok, media_id } }), id);
+}
+
+/** The same bytes in pieces of one size, the last one shorter. Each is used before the next one is asked for. */
+async function* inChunks(pieces: AsyncIterable<Uint8Array>, size: number): AsyncGenerator<Uint8Array> {
+  const rest = new Uint8Array(size);
+  let kept = 0;
+  for await (const piece of pieces) {
+    let at = 0;
+    if (kept > 0) {
+      at = Math.min(size - kept, piece.byteLength);
+      rest.set(piece.subarray(0, at), kept);
+      kept += at;
+      if (kept < size) continue;
+      yield rest;
+      kept = 0;
+    }
+    for (; at + size <= piece.byteLength; at += size) yield piece.subarray(at, at + size);
+    rest.set(piece.subarray(at));
+    kept = piece.byteLength - at;
+  }
+  if (kept > 0) yield rest.subarray(0, kept);
 }
 
 const mayGo = ({ socket }: DeviceConnection, window: PullWindow): boolean => window.open && socket.buffered() < limits.pull_chunk_bytes;

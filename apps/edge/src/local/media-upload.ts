@@ -1,4 +1,4 @@
-import { type MediaWriter, WrongSha256 } from '@iris/media';
+import { type MediaWriter, NoRoom, WrongSha256 } from '@iris/media';
 import {
   encode,
   type MediaId,
@@ -29,9 +29,13 @@ export interface Upload {
   received: number;
   /** Bytes that the writer has not taken yet. */
   pending: number;
+  /** Those that it has not been given. */
+  queue: Uint8Array[];
+  /** Ends when the writer has taken all that came. Never rejects. */
+  taking: Promise<void> | undefined;
   /** Undefined: while it is asked where to go on, nothing may come. */
   writer: MediaWriter | undefined;
-  /** Resolves when there is one. Every chunk waits for it, also the later ones: so none goes before those that came first. */
+  /** Resolves when there is one. */
   ready: Promise<void>;
   /** It was complete before: the hash of its bytes. */
   complete: string | undefined;
@@ -71,6 +75,8 @@ export function mediaUploadStart(edge: EdgeContext, connection: DeviceConnection
     object_id: `ob_${edge.newConnectionId()}` as ObjectId,
     received: 0,
     pending: 0,
+    queue: [],
+    taking: undefined,
     writer: undefined,
     ready: Promise.resolve(),
     complete: undefined,
@@ -157,15 +163,22 @@ export function binary(edge: EdgeContext, connection: DeviceConnection, member: 
   if (upload.pending > edge.config.upload_pending_bytes)
     return fail(edge, member, upload, rateLimited('the disk is slower than this upload', 5_000));
   edge.meters.media_bytes.add(data.length, { direction: 'up' });
-  void take(edge, member, upload, data.slice());
+  upload.queue.push(data.slice());
+  upload.taking ??= take(edge, member, upload).finally(() => {
+    upload.taking = undefined;
+  });
 }
 
-async function take(edge: EdgeContext, member: Member, upload: Upload, chunk: Uint8Array): Promise<void> {
+/** What comes while the writer is busy goes to it in one step, when it is not. */
+async function take(edge: EdgeContext, member: Member, upload: Upload): Promise<void> {
   try {
     await upload.ready;
-    if (upload.fault !== undefined) return;
-    await upload.writer!.append(chunk);
-    upload.pending -= chunk.length;
+    while (upload.queue.length > 0 && upload.fault === undefined) {
+      const chunks = upload.queue;
+      upload.queue = [];
+      await upload.writer!.append(chunks);
+      for (const chunk of chunks) upload.pending -= chunk.length;
+    }
   } catch (error) {
     fail(edge, member, upload, asRequestError(edge, error, 'append'));
   }
@@ -175,6 +188,7 @@ async function take(edge: EdgeContext, member: Member, upload: Upload, chunk: Ui
 export function fail(edge: EdgeContext, member: Member, upload: Upload, error: RequestError): void {
   if (upload.fault !== undefined) return;
   upload.fault = error;
+  upload.queue = [];
   giveUp(edge, member, upload, false);
 }
 
@@ -239,6 +253,8 @@ async function end(edge: EdgeContext, member: Member, upload: Upload, said: stri
     if (wanted !== undefined && wanted !== upload.complete) throw unsupported('sha256: the bytes have another');
     return upload.complete;
   }
+  await upload.taking;
+  if (upload.fault !== undefined) throw upload.fault;
   const { media_id, object_id } = upload;
   const { size, sha256 } = await upload.writer!.finish(wanted);
   try {
@@ -286,6 +302,10 @@ const refuseWith = (edge: EdgeContext, connection: DeviceConnection, id: Request
 function asRequestError(edge: EdgeContext, error: unknown, what: string): RequestError {
   if (error instanceof RequestError) return error;
   if (error instanceof WrongSha256) return unsupported('sha256: the bytes have another');
+  if (error instanceof NoRoom) {
+    edge.log.warn('edge.upload_no_room', { what, error });
+    return rateLimited(`no room for it now: ${error.message}`, 30_000);
+  }
   edge.log.warn('edge.upload_failed', { what, error });
   return new RequestError('internal', 'the file cannot be stored now');
 }

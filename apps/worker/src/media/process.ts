@@ -3,6 +3,7 @@ import type { MediaStore } from '@iris/media';
 import type { MediaId, ObjectId, SessionId, TenantId } from '@iris/protocol';
 import { type Clock, type Log, type Random, randomId } from '@iris/runtime';
 import type { Content, MediaRow, Store } from '@iris/store';
+import { type Cinema, isFilm } from './cinema.js';
 import { isLookable } from './look.js';
 import { head_bytes, type Sniffed, sniff } from './sniff.js';
 import { strip } from './strip.js';
@@ -18,11 +19,15 @@ export interface ProcessDeps {
   readonly log: Log;
   /** Absent: nothing is decoded. */
   readonly studio?: Studio;
+  /** Absent: films have no preview, and what their index says of duration and dimensions. */
+  readonly cinema?: Cinema;
 }
 
 /** Larger pictures are files like any other: to take something out of one, all of it is held. */
 const image_bytes = 64 * 1024 * 1024;
 const movies = new Set(['video/mp4', 'video/quicktime', 'audio/mp4']);
+/** Larger films are not copied to be looked into. */
+const film_bytes = 1024 * 1024 * 1024;
 const utf8 = new TextEncoder();
 const opaque: Sniffed = { kind: 'file', mime: 'application/octet-stream' };
 
@@ -63,16 +68,34 @@ async function lookAt(row: MediaRow, object_id: ObjectId, deps: ProcessDeps): Pr
   const read = (offset: number, length: number) => bytesOf(deps.media, row.tenant_id, object_id, offset, length);
   const sniffed = sniff(await read(0, head_bytes), row.mime);
   if (sniffed.kind === 'image') return lookAtImage(row, sniffed, read, deps);
-  if (!movies.has(sniffed.mime)) return { ...sniffed, details: {} };
+  if (!movies.has(sniffed.mime)) return { ...sniffed, ...(await watch(row, object_id, sniffed.mime, {}, deps)) };
   try {
     const { patches, ...facts } = await lookAtMovie(read, row.size);
     const changed: { offset: number; bytes: Buffer }[] = [];
     for (const patch of patches) if (!(await read(patch.offset, patch.bytes.length)).equals(patch.bytes)) changed.push(patch);
-    return { ...sniffed, details: facts, ...(changed.length === 0 ? {} : { clean: changed }) };
+    const seen = await watch(row, object_id, sniffed.mime, facts, deps);
+    return { ...sniffed, ...seen, ...(changed.length === 0 ? {} : { clean: changed }) };
   } catch (error) {
     if (!isNotWhole(error)) throw error;
     return { ...opaque, details: {} };
   }
+}
+
+/** What there is to see in a film: what ffmpeg finds in it, else what is `known` of it. */
+async function watch(
+  row: MediaRow,
+  object_id: ObjectId,
+  mime: string,
+  known: Record<string, unknown>,
+  { media, cinema, studio }: ProcessDeps,
+): Promise<Pick<Found, 'details' | 'thumb'>> {
+  if (cinema === undefined || !isFilm(mime) || row.size > film_bytes) return { details: known };
+  const reader = await media.read(row.tenant_id, object_id);
+  if (reader === undefined) throw new Error('its bytes are not there');
+  const { poster, ...facts } = (await cinema.look(reader.bytes, mime)) ?? {};
+  const details = { ...known, ...facts };
+  const seen = poster === undefined ? undefined : await studio?.look(poster, 'image/png');
+  return seen === undefined ? { details } : { details: { ...details, thumbhash: seen.thumbhash }, thumb: seen.thumb };
 }
 
 /** What cannot be opened safely is no picture: devices are not asked to try. */

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import type { Clock, Log } from '@iris/runtime';
 import type { Static } from 'typebox';
 import type { Seen, Sitting } from './child.js';
+import type { CinemaLimits } from './cinema.js';
 import type { MediaConfig } from './config.js';
 import type { Look, LookLimits } from './look.js';
 
@@ -25,6 +26,14 @@ export const studioLimits = (config: Static<typeof MediaConfig>): StudioLimits =
   thumb_pixels: config.thumb_pixels,
   time_ms: config.media_look_ms,
   memory_bytes: config.media_memory_bytes,
+});
+
+/** The same for films. ffmpeg maps its libraries, which counts as well. */
+export const cinemaLimits = (config: Static<typeof MediaConfig>): CinemaLimits => ({
+  pixels: config.media_pixels,
+  poster_pixels: config.thumb_pixels,
+  time_ms: config.media_look_ms,
+  memory_bytes: config.media_memory_bytes * 2,
 });
 
 /** Looked at one by one; one that takes too long or too much costs the process, and the next one gets a new one. */
