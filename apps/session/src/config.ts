@@ -10,6 +10,7 @@ export const SessionConfig = Type.Object({
   ...Quotas.properties,
   grace_ms: ms(30_000, 'milliseconds an agent may be away before its turns are ended'),
   stop_deadline_ms: ms(10_000, 'milliseconds from `agent.stop` to the end of the turn, whatever the agent does'),
+  turn_silence_ms: ms(600_000, 'milliseconds without a frame of a running turn after which an operator is told'),
   sweep_ms: ms(1_000, 'how often turns and pickers are looked after'),
   scan_ms: ms(10_000, 'how often open turns are looked up, so that those of a dead instance are taken over'),
   settle_ms: ms(7_000, 'milliseconds an instance listens before it takes silence of an agent for its absence'),

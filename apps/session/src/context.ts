@@ -17,6 +17,7 @@ import type { Store } from '@iris/store';
 import type { AgentLink } from './agent/link.js';
 import type { Links } from './agent/links.js';
 import type { Rooms } from './agent/room.js';
+import type { Silence } from './agent/silence.js';
 import type { Turns } from './agent/turns.js';
 import type { SessionConfig } from './config.js';
 import type { Directory } from './directory.js';
@@ -38,6 +39,7 @@ export interface Context {
   readonly rooms: Rooms;
   readonly links: Links;
   readonly turns: Turns;
+  readonly silence: Silence;
   readonly reads: Reads;
   readonly mediaReady: MediaReady;
   readonly sendRates: SendRates;

@@ -7,6 +7,7 @@ import type { Clock, Log, Meter, Random } from '@iris/runtime';
 import type { Store } from '@iris/store';
 import { createLinks } from './agent/links.js';
 import { createRooms } from './agent/room.js';
+import { createSilence } from './agent/silence.js';
 import { startSweep } from './agent/sweep.js';
 import { createTurns } from './agent/turns.js';
 import { createAppender } from './append.js';
@@ -137,6 +138,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     rooms,
     links,
     turns: createTurns(() => context),
+    silence: createSilence({ clock, log, meter, silence_ms: config.turn_silence_ms }),
     reads: createReads(() => context),
     mediaReady: mediaReady({ store, jobs, clock, log, session_id }),
     sendRates: sendRates(clock),
@@ -152,6 +154,7 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
   });
   ends.push(
     () => sweep.stop(),
+    () => context.silence.stop(),
     () => serve.stop(),
     () => watch.end(),
     () => directory.close(),

@@ -31,6 +31,8 @@ export const metrics = {
   iris_session_emit_seconds: histogram('store, outbox and publish of one tick', seconds),
   iris_session_emit_frames: histogram('frames in one tick', sizes),
   iris_session_turns_open: gauge('turns sent or running'),
+  iris_session_turns_silent: gauge('running turns whose agent has said nothing for too long, and waits for nobody'),
+  iris_session_turns_silent_total: counter('silences of running turns', ['reason']),
   iris_session_turns_ended_total: counter('turns ended', ['outcome']),
   iris_session_seeds_total: counter('sequences seeded after the outbox lost its place', ['why']),
   iris_outbox_append_seconds: histogram('one append call', seconds),

@@ -118,6 +118,8 @@ async function attach(
       channels: (await directory.channels(tenant_id)).rows.map(channelEntry),
     },
   };
+  // Another process may have other commands; one that says them by itself is asked for nothing new.
+  const asks = repeated || previous.boot_id !== row.boot_id ? [linkText({ type: 'commands.catalog', payload: {} })] : [];
   const effects = mergeEffects([
     resumed,
     {
@@ -132,7 +134,7 @@ async function attach(
       token_id: '',
       agent_id,
       epoch: row.epoch,
-      frames: [text.decode(encode(ack)), ...unacked.map(({ seq, frame: down }) => linkText(down, seq))],
+      frames: [text.decode(encode(ack)), ...unacked.map(({ seq, frame: down }) => linkText(down, seq)), ...asks],
       sent_seq,
     },
   };

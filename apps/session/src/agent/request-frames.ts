@@ -33,7 +33,11 @@ export const agentSearch: Reader<'search'> = async (request, context) => {
 
 /** What the agent answers to `commands.catalog`, or says when it changes. */
 export const agentCatalog: Handler<'commands.catalog'> = async ({ tenant_id, agent_id, frame }, { store, directory }) => {
-  await store.agents.setCommands(tenant_id, agent_id, frame.payload.commands);
+  const { commands } = frame.payload;
+  // Said at each beginning, and again when it is asked: most times it is what stands.
+  const known = await directory.agent(tenant_id, agent_id);
+  if (known !== undefined && JSON.stringify(known.commands) === JSON.stringify(commands)) return {};
+  await store.agents.setCommands(tenant_id, agent_id, commands);
   return { know: () => directory.changed(tenant_id, 'agents') };
 };
 

@@ -3,6 +3,7 @@ import type { SessionId, TenantId } from '@iris/protocol';
 import type { PickerRow } from '@iris/store';
 import type { Context } from '../context.js';
 import { pickerClosed, pickerClosedDown } from './close-turn.js';
+import type { TurnState } from './room.js';
 
 /** A timer this late means that the process stood still: what it did not hear meanwhile was not silence. */
 const frozen_ms = 4_000;
@@ -20,7 +21,7 @@ export interface Sweep {
  */
 export function startSweep(deps: { context: Context; session_id: SessionId; watch: SessionWatch; busConnected: () => boolean }): Sweep {
   const { context, watch } = deps;
-  const { clock, config, log, store, rooms, links, turns, emitter, directory } = context;
+  const { clock, config, log, store, rooms, links, turns, emitter, directory, silence } = context;
   /** Since when silence counts: nothing was missed after. */
   let listening = clock.now();
   let last = clock.now();
@@ -40,6 +41,11 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
     for (const [tenant_id, at] of adopted)
       if (rooms.peek(tenant_id) === undefined && at < clock.now() - config.idle_ms) adopted.delete(tenant_id);
   };
+
+  function* runningHere(): Generator<readonly [TenantId, TurnState]> {
+    for (const [tenant_id, { turns: running }] of rooms.all())
+      if (running.size > 0 && owns(tenant_id)) for (const state of running.values()) yield [tenant_id, state];
+  }
 
   const lookAt = async (tenant_id: TenantId): Promise<void> => {
     const room = rooms.peek(tenant_id);
@@ -98,6 +104,7 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
       scanned = clock.now();
       await scan();
     }
+    silence.look(runningHere());
     /** What cannot be done for one tenant now holds up no other: it is let be until the next time. */
     const failed = new Set<TenantId>();
     const apart = async (tenant_id: TenantId, run: () => Promise<void>): Promise<void> => {

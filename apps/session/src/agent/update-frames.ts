@@ -13,6 +13,7 @@ import { nextText, reasoningOut, updateOut } from './turn-frames.js';
  */
 export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, order: number, context: Context): Promise<void> {
   const { tenant_id } = link;
+  context.silence.heard(link.agent_id, frame.turn_id);
   if (!isNewest(link, frame, order)) return;
   const room = await context.rooms.of(tenant_id);
   const state = frame.turn_id === undefined ? undefined : room.turns.get(frame.turn_id);

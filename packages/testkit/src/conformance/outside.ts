@@ -7,6 +7,7 @@ export const outside: ReadonlyMap<string, string> = new Map([
   ['ENV24', 'takes the death of an instance'],
   ['CLS9', 'takes the end of an edge, or the loss of the outbox'],
   ['LIM15', 'takes two weeks, or 100,000 frames'],
+  ['LIM16', 'takes more tenants at work than an instance has room for'],
   ['KEE2', 'takes a session service that does not answer'],
   ['CAP6', 'is about what is written, not about what is said'],
   ['OUT8', 'takes a message that the bus loses'],
@@ -36,7 +37,7 @@ export const outside: ReadonlyMap<string, string> = new Map([
   ['UPL12', 'a worker looks at images in its own time'],
   ['UPL13', "an agent's files go over HTTPS"],
   ['LNK17', 'takes a second agent, bound to a channel by the operator'],
-  ['LNK36', 'takes ten minutes'],
+  ['LNK36', 'takes ten minutes, and an operator'],
   ['LNK37', 'takes the end of an edge'],
   ['LNK46', "is spoken in Hermes' words, not the protocol's"],
 ]);

@@ -312,11 +312,13 @@ function worldTenant(world: World, tenancy: Tenancy): WorldTenant {
       if (answer.type !== 'hello.ack') throw new Error(`${name}: ${JSON.stringify(answer)}`);
       return device;
     },
-    agent({ edge, token = tenancy.agent_token, ...more } = {}) {
+    agent({ edge, token, ...more } = {}) {
       const agent = testAgent({
-        dial: dialer('/agent', edge, { token }),
+        dial: dialer('/agent', edge, { token: token ?? tenancy.agent_token }),
         patience: world.patience,
         install_id: `install-${agents.length + 1}`,
+        // On a line of the test's own, it is said in hello.
+        ...(token === undefined || more.dial === undefined ? {} : { token }),
         ...more,
       });
       agents.push(agent);

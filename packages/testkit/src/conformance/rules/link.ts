@@ -150,6 +150,25 @@ export const link: readonly Check[] = [
     },
   },
   {
+    rules: ['LNK38', 'CMD2'],
+    needs: ['admin', 'agent'],
+    async run(ctx) {
+      const space = await ctx.own();
+      const agent = space.agent();
+      await agent.connect();
+      like('LNK38', await agent.next('commands.catalog'), { type: 'commands.catalog', payload: {} });
+      const commands = [{ name: '/conform', description: 'what it was asked for' }];
+      agent.say('commands.catalog', { commands, rev: 'r1' });
+      await ctx.target.patience.wait(() => (agent.unacked.length === 0 ? true : undefined), {
+        describe: () => 'the catalog was not acked',
+      });
+      const device = await space.join('phone');
+      const names = ((await device.request('commands.catalog', {})).payload.commands as { name: string }[]).map(({ name }) => name);
+      must('CMD2', names.includes('/conform'), `the catalog offers ${names.join(' ') || 'nothing'}`);
+      return 'a new process is asked for its commands, and devices are offered what it answers';
+    },
+  },
+  {
     rules: ['LNK25', 'LNK27'],
     needs: ['agent'],
     async run(ctx) {
