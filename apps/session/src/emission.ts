@@ -51,11 +51,16 @@ export interface Effects {
   /** Runs in memory, at once when the store has said yes: what the next step in the tenant's order must already know. */
   readonly know?: () => void;
   /**
+   * Once appended, and before any of it is published: what the answer says is done. A retry after a crash in front of it finds it undone, and
+   * does it with the same keys; one after a crash behind it needs to be told by `values` that it is done.
+   */
+  readonly settle?: () => Promise<void>;
+  /**
    * Once appended and published, still in the tenant's order. What must not be true in the store before devices can know it: until it has
    * run, the work counts as undone there, and whoever finds it does it again with the same keys.
    */
   readonly after?: () => Promise<void>;
-  /** Values that go once `after` has run. */
+  /** Values that go once everything has run. */
   readonly drop?: readonly string[];
 }
 
@@ -115,6 +120,8 @@ export interface Emitter {
   placeOf(message_id: MessageId): Cursor | undefined;
   /** Values that are written at their own pace, such as text so far. May be lost. */
   put(tenant_id: TenantId, values: Readonly<Record<string, string | null>>): void;
+  /** A value as it stands with the outbox, lost with it. */
+  value(tenant_id: TenantId, name: string): Promise<string | undefined>;
   /** Devices with a live connection. */
   connections(tenant_id: TenantId): Promise<readonly DeviceId[]>;
   /** The highest cursor known here; 0 when none is. */
@@ -128,6 +135,7 @@ export interface Emitter {
 /** Several effects as one, in this order. */
 export function mergeEffects(all: readonly Effects[]): Effects {
   const afters = all.flatMap(({ after }) => after ?? []);
+  const settles = all.flatMap(({ settle }) => settle ?? []);
   const closes = all.flatMap(({ close }) => close ?? []);
   return {
     frames: all.flatMap(({ frames }) => frames ?? []),
@@ -140,6 +148,13 @@ export function mergeEffects(all: readonly Effects[]): Effects {
     know: () => {
       for (const { know } of all) know?.();
     },
+    ...(settles.length === 0
+      ? {}
+      : {
+          settle: async () => {
+            for (const settle of settles) await settle();
+          },
+        }),
     ...(afters.length === 0
       ? {}
       : {

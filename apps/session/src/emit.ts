@@ -126,6 +126,7 @@ export function createEmitter(deps: {
         placed = frames.map(({ body }, i) => ({ cursor: appended.cursors[i]!, fresh: appended.fresh[i]!, body }));
         records = durableRecords(route.tenant_id, frames, appended);
       } else if (Object.keys(values).length > 0) await patience.persist(() => outbox.put(route.tenant_id, values), { what: 'put' });
+      for (const { effects } of done) if (effects.settle) await patience.persist(effects.settle, { what: 'settle' });
       const places = placed.values();
       const fresh = records.values();
       for (const { effects } of done) head = say(route, effects, places, fresh, head);
@@ -212,6 +213,7 @@ export function createEmitter(deps: {
     put(tenant_id, values) {
       outbox.put(tenant_id, values).catch((error: unknown) => log.debug('session.value_not_put', { tenant_id, error }));
     },
+    value: async (tenant_id, name) => (await outbox.values(tenant_id)).get(name),
     async connections(tenant_id) {
       return (await outbox.devices(tenant_id)).flatMap(({ device_id, connection_id }) => (connection_id === undefined ? [] : [device_id]));
     },

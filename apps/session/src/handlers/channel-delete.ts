@@ -3,16 +3,20 @@ import { endTyping, tellPickers } from '../agent/close-turn.js';
 import { type TurnState, textKey, turnKey } from '../agent/room.js';
 import type { Context, DeviceHandler } from '../context.js';
 import type { Effects, OutFrame } from '../emission.js';
-import { channelDeleted, idleOut } from '../rules/frames.js';
+import { channelDeleted, idleOut, laneOf } from '../rules/frames.js';
 import { laneIn, missing, tellAgents } from './lookup.js';
 
 /**
- * A channel with its threads, or one thread, goes for good. It is said first and taken out of the store last: a retry after a crash finds it
- * still there, and does the rest with the same keys.
+ * A channel with its threads, or one thread, goes for good. It is appended first, then taken out of the store, then answered: a retry after a
+ * crash finds it still there, and does the rest with the same keys, or finds the value that says that it went.
  */
 export const channelDelete: DeviceHandler<'channel.delete'> = async (request, context) => {
   const { tenant_id, deadline, frame, key, origin } = request;
-  const lane = await laneIn(tenant_id, frame, context);
+  const lane = await laneIn(tenant_id, frame, context).catch(async (error: unknown) => {
+    const gone = laneOf(frame);
+    if (gone === undefined || (await context.emitter.value(tenant_id, goneKey(key))) === undefined) throw error;
+    return gone;
+  });
   const placed = await context.emitter.emit({
     kind: 'change',
     tenant_id,
@@ -31,7 +35,13 @@ async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, 
   const { store, directory, rooms } = context;
   const rows = await store.channels.list(tenant_id);
   const row = rows.find((one) => laneKey(one) === laneKey(lane));
-  if (row === undefined) throw await missing(tenant_id, lane, context);
+  const deleted = channelDeleted(lane);
+  const word = durableFrame(deleted, { key: `deleted:${key}` });
+  const drop = [goneKey(key)];
+  if (row === undefined) {
+    if ((await context.emitter.value(tenant_id, goneKey(key))) === undefined) throw await missing(tenant_id, lane, context);
+    return { frames: [word], drop, know: () => directory.changed(tenant_id, 'channels') };
+  }
   if (row.is_default) throw unsupported('chat_id: the default channel cannot be deleted');
   const lanes = rows.filter((one) => one.chat_id === lane.chat_id && (lane.thread_id === null || one.thread_id === lane.thread_id));
   const keys = new Set(lanes.map(laneKey));
@@ -45,7 +55,6 @@ async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, 
       ]),
     })),
   );
-  const deleted = channelDeleted(lane);
   const pickers = [...room.pickers.values()].filter((picker) => keys.has(laneKey(picker)));
   const asking = [...new Set(pickers.flatMap(({ agent_id }) => agent_id ?? []))];
   const closed = await Promise.all(
@@ -59,8 +68,9 @@ async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, 
   return {
     before: lanes.flatMap((one) => endTyping(room, one)),
     forget: lanes.map((one) => ({ lane: laneKey(one) })),
-    frames: [...turns.filter(({ reason }) => reason !== null).map(lastWord), durableFrame(deleted, { key: `deleted:${key}` })],
-    values: Object.fromEntries([
+    frames: [...turns.filter(({ reason }) => reason !== null).map(lastWord), word],
+    values: Object.fromEntries<string | null>([
+      [goneKey(key), ''],
       ...turns.map(({ turn_id }) => [turnKey(turn_id), null] as const),
       ...messages.map(({ message_id }) => [textKey(message_id), null] as const),
     ]),
@@ -70,12 +80,16 @@ async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, 
       for (const { message_id } of messages) room.texts.delete(message_id);
       for (const { picker_id } of pickers) room.pickers.delete(picker_id);
     },
-    async after() {
+    async settle() {
       await store.channels.remove(tenant_id, lane);
       directory.changed(tenant_id, 'channels');
     },
+    drop,
   };
 }
+
+/** Stands from the append of the last word to the end of the request that asked for it. */
+const goneKey = (key: string): string => `gone:${key}`;
 
 /** As what is said of the lane, it stays: a retry takes out what the lane has, and must not take this. */
 function lastWord(turn: TurnState): OutFrame {
