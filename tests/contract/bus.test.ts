@@ -1,7 +1,7 @@
 import { type Bus, BusTimeout, memoryHub, NoResponders, natsBus } from '@iris/bus';
 import { describeBus } from '@iris/bus/contract';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { natsForTests, type Restartable, restartableNats } from './servers.js';
+import { natsForTests, natsNodes, type Restartable, restartableNats } from './servers.js';
 
 describeBus('memory', async () => {
   const hub = memoryHub({ poison: true });
@@ -98,4 +98,60 @@ describe('NATS goes away and comes back', () => {
     a.publish('t.throws', bytes(2));
     await survived;
   });
+});
+
+describe('three nodes of NATS, restarted one after the other under load', () => {
+  test('C63: a server is asked and answers all the time, no pause is longer than 10 s, and nothing comes twice', async () => {
+    const nodes = await natsNodes(3);
+    const connect = () => natsBus({ servers: nodes.map(({ url }) => url) });
+    const [asking, answering] = await Promise.all([connect(), connect()]);
+    const asked = new Map<number, number>();
+    let answers = 0;
+    let [longest, last] = [0, performance.now()];
+    let ended = false;
+    try {
+      answering.serve('t.rolling', (data) => {
+        const number = new DataView(data.buffer, data.byteOffset).getUint32(0);
+        asked.set(number, (asked.get(number) ?? 0) + 1);
+        return data.slice();
+      });
+      await answering.flush();
+      const load = (async () => {
+        for (let n = 0; !ended; n++) {
+          const data = new Uint8Array(4);
+          new DataView(data.buffer).setUint32(0, n);
+          try {
+            await asking.request('t.rolling', data, { timeout_ms: 500 });
+          } catch {
+            // Asked again with the next number, as edges do.
+            await new Promise((resolve) => setImmediate(resolve));
+            continue;
+          }
+          answers++;
+          longest = Math.max(longest, performance.now() - last);
+          last = performance.now();
+        }
+      })();
+      const more = async (count: number) => {
+        const wanted = answers + count;
+        while (answers < wanted) await new Promise((resolve) => setImmediate(resolve));
+      };
+      await more(50);
+      for (const node of nodes) {
+        await node.kill();
+        await more(50);
+        await node.start();
+        await more(50);
+      }
+      ended = true;
+      await load;
+      expect(longest).toBeLessThan(10_000);
+      expect([...asked.values()].filter((times) => times > 1)).toEqual([]);
+      expect(asked.size).toBeGreaterThanOrEqual(answers);
+    } finally {
+      ended = true;
+      await Promise.all([asking.close(), answering.close()]);
+      await Promise.all(nodes.map((node) => node.end()));
+    }
+  }, 60_000);
 });

@@ -1,5 +1,7 @@
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync } from 'node:fs';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { embeddedPostgres, installedPostgres, type PostgresPrograms, startPostgres } from '@iris/devstack';
 import { freezeProcess } from '@iris/testkit';
@@ -13,12 +15,20 @@ async function programs(): Promise<PostgresPrograms> {
   return found;
 }
 
-/** A server to be killed, frozen and started again; its data stays. */
-export async function restartablePostgres(): Promise<Restartable> {
+/**
+ * A server to be killed, frozen and started again; its data stays.
+ * @param copyOf the data of another one, which is stopped: begins with all that is in it
+ */
+export async function restartablePostgres(copyOf?: string): Promise<Restartable & { readonly data: string }> {
   const found = await programs();
   let data = '';
   const server = await restartable('postgres', (run_dir, port) => {
     data = join(run_dir, 'data');
+    // With its owner, who is not us when we are root.
+    if (copyOf !== undefined && !existsSync(data)) {
+      chmodSync(run_dir, 0o755);
+      execFileSync('cp', ['-a', copyOf, data]);
+    }
     return startPostgres({ programs: found, run_dir, data, password: 'test', port, durable: false });
   });
   /** Each connection is a process of its own, below the first. */
@@ -29,6 +39,7 @@ export async function restartablePostgres(): Promise<Restartable> {
   };
   return {
     ...server,
+    data,
     /** All of them: one whose first process is gone may answer once more before it sees that. */
     async kill() {
       each((pid) => void process.kill(pid, 'SIGKILL'));
@@ -57,6 +68,37 @@ export async function databaseForTests(): Promise<{ url: string; end(): Promise<
     async end() {
       await run(`DROP DATABASE ${name} WITH (FORCE)`);
       await server.end();
+    },
+  };
+}
+
+/** An address that leads to one server after another: connections that stand stay where they are. */
+export async function movingAddress(first: string): Promise<{ readonly url: string; leadTo(url: string): void; end(): Promise<void> }> {
+  const sockets = new Set<Socket>();
+  let port = Number(new URL(first).port);
+  const server = createServer((from) => {
+    const to = connect(port, '127.0.0.1');
+    for (const [one, other] of [
+      [from, to],
+      [to, from],
+    ] as const) {
+      sockets.add(one);
+      one.pipe(other);
+      one.on('error', () => other.destroy());
+      one.on('close', () => other.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = new URL(first);
+  url.port = String((server.address() as { port: number }).port);
+  return {
+    url: url.href,
+    leadTo(next) {
+      port = Number(new URL(next).port);
+    },
+    end() {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
     },
   };
 }

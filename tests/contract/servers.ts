@@ -77,6 +77,19 @@ export const restartableNats = (): Promise<Restartable> => {
   return restartable('nats', (run_dir, port) => startNats({ program, run_dir, port }));
 };
 
+/** So many nodes of one NATS cluster, each to be killed and started again. */
+export async function natsNodes(count: number): Promise<Restartable[]> {
+  const program = programOf('nats-server', 'IRIS_TEST_NATS_URL');
+  const ports: number[] = [];
+  for (let n = 0; n < count; n++) ports.push(await freePort());
+  return Promise.all(
+    ports.map((port, n) => {
+      const node = { port, others: ports.filter((_, other) => other !== n) };
+      return restartable(`nats-${n}`, (run_dir, own) => startNats({ program, run_dir, port: own, node }));
+    }),
+  );
+}
+
 /** The server the environment names, else one of our own; `end` ends only our own. */
 export async function redisForTests(): Promise<{ url: string; end(): Promise<void> }> {
   const given = process.env.IRIS_TEST_REDIS_URL;

@@ -2,12 +2,12 @@ import type { AgentId, ChatId, TenantId } from '@iris/protocol';
 import { migrate, prismaStore, type Store } from '@iris/store';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { restartablePostgres } from './postgres-servers.js';
+import { movingAddress, restartablePostgres } from './postgres-servers.js';
 import { userMessage } from './rows.js';
 import type { Restartable } from './servers.js';
 
 describe('Postgres goes away and comes back', () => {
-  let server: Restartable;
+  let server: Restartable & { readonly data: string };
   let store: Store;
   const tenant_id = 'tenant' as TenantId;
   const poolSize = 4;
@@ -125,4 +125,50 @@ describe('Postgres goes away and comes back', () => {
     expect(await store.ready()).toBe(true);
     await everyConnection();
   }, 30_000);
+
+  test('C72: another server takes its place, the old one is left up and read-only: writes go on within 30 s, without a restart', async () => {
+    await server.stop();
+    const promoted = await restartablePostgres(server.data);
+    await server.start();
+    const address = await movingAddress(server.url);
+    const moved = prismaStore({ url: address.url, poolSize });
+    const write = () => moved.messages.insert([{ message: userMessage(tenant_id) }]);
+    const rowsOf = async (url: string) => {
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      const { rows } = await client.query('select count(*)::int as rows from message');
+      await client.end();
+      return (rows[0] as { rows: number }).rows;
+    };
+    try {
+      await Promise.all(Array.from({ length: poolSize }, write));
+      await sql('alter system set default_transaction_read_only = on', 'select pg_reload_conf()');
+      await expect(
+        (async () => {
+          for (let n = 0; n < 20; n++) await write();
+        })(),
+      ).rejects.toMatchObject({ code: '25006' });
+      expect(await moved.ready()).toBe(false);
+      const [old, before] = [await rowsOf(server.url), await rowsOf(promoted.url)];
+      address.leadTo(promoted.url);
+      const begun = performance.now();
+      for (let done = false; !done; ) {
+        expect(performance.now() - begun).toBeLessThan(30_000);
+        done = await write().then(
+          () => true,
+          () => false,
+        );
+      }
+      expect(await moved.ready()).toBe(true);
+      // Every connection is to the one that may be written to, also those that nobody had used meanwhile.
+      await Promise.all(Array.from({ length: 3 * poolSize }, write));
+      expect(await rowsOf(promoted.url)).toBe(before + 1 + 3 * poolSize);
+      expect(await rowsOf(server.url)).toBe(old);
+    } finally {
+      await sql('set default_transaction_read_only = off', 'alter system reset default_transaction_read_only', 'select pg_reload_conf()');
+      await moved.close();
+      await address.end();
+      await promoted.end();
+    }
+  }, 60_000);
 });

@@ -28,6 +28,47 @@ test('STO1 C29: another device, through the other edge, stops a running turn', (
     expect(b.frames('message.stop')[0]?.payload.final_text).toBe('some');
   }));
 
+test('STO1 HEL22 HEL24 TRN6 C29: every device has left in mid-turn; a new one learns what runs, through either edge, and stops it', () =>
+  onStage(
+    async ({ world, tenant, agent, a, b }) => {
+      for (const [n, what] of (['words', 'tool', 'question'] as const).entries()) {
+        const { payload } = await a.request('channel.create', { name: what });
+        const chat = { chat_id: payload.chat_id! };
+        await a.send('question', chat);
+        const turn = await agent.turn();
+        if (what === 'words') {
+          turn.start();
+          turn.delta('some words');
+        } else if (what === 'tool') turn.toolStart(0, 'terminal');
+        else {
+          turn.picker('confirm', { choices: [{ value: 'y', label: 'Y' }] });
+          turn.busy('waiting_input');
+        }
+        await world.advance(300);
+        for (const one of [a, b]) one.cut();
+        await world.advance(2_000);
+        const late = await tenant.join(`late ${what}`, { edge: n % 2 });
+        await world.settle();
+        expect(late.frames('agent.busy').map(({ chat_id }) => chat_id)).toEqual([chat.chat_id]);
+        expect(late.frames('message.update').map(({ payload: { text } }) => text)).toEqual(what === 'words' ? ['some words'] : []);
+        expect(late.frames('picker.confirm')).toHaveLength(what === 'question' ? 1 : 0);
+        expect(await late.request('agent.stop', {}, chat)).toMatchObject({ type: 'ack', payload: { ok: true } });
+        await agent.next('agent.stop');
+        expect(turn.stopped).toBe(true);
+        turn.end('cancelled');
+        await late.next('agent.idle');
+        expect(late.frames('agent.idle')).toHaveLength(1);
+        if (what === 'question') expect(late.frames('picker.closed')).toHaveLength(1);
+        late.cut();
+        for (const one of [a, b]) {
+          await one.join();
+          await one.sync();
+        }
+      }
+    },
+    { unchecked: true },
+  ));
+
 describe('STO1 C27: a stop right behind the send', () => {
   test.each([[0], [1], [20], [500]])('%i ms later, with an agent that takes a second to accept', (gap) =>
     onStage(async ({ world, agent, a, b }) => {

@@ -113,6 +113,49 @@ describe('client_ref', () => {
       { unchecked: true },
     ));
 
+  test('MSG4 MSG5 C15: the answer is lost with the socket, at any moment; asked again through the other edge it is one message and one turn', () =>
+    onStage(
+      async ({ world, tenant, agent, a, b }) => {
+        const slow = { ...world.backbone.faults, socket_ms: [1, 2], bus_ms: [1, 3], store_ms: [2, 5], outbox_ms: [1, 3] } as const;
+        const moments = [0, 2, 4, 6, 8, 10, 12, 15, 20, 30];
+        let unanswered = 0;
+        for (const [n, moment] of moments.entries()) {
+          world.backbone.faults = slow;
+          const text = `question ${n}`;
+          let answer: { readonly type: string } | undefined;
+          a.send(text, { client_ref: text }).then(
+            (frame) => {
+              answer = frame;
+            },
+            () => {},
+          );
+          await world.advance(moment);
+          a.cut({ silent: n % 2 === 0 });
+          if (answer === undefined) unanswered++;
+          await a.join(world.edges[(n + 1) % 2]!.links.dial('/ws'));
+          await a.sync();
+          const again = await a.send(text, { client_ref: text });
+          expect(again).toMatchObject({ type: 'message', payload: { text, client_ref: text } });
+          expect(await a.send('another text', { client_ref: text })).toMatchObject({ type: 'error', payload: { code: 'unsupported' } });
+          expect(await a.send(text, { client_ref: text })).toMatchObject({ payload: again.payload });
+        }
+        world.backbone.faults = { ...slow, socket_ms: [0, 0], bus_ms: [0, 0], store_ms: [0, 0], outbox_ms: [0, 0] };
+        for (const [n] of moments.entries()) {
+          const turn = await agent.turn();
+          expect(turn.text).toBe(`question ${n}`);
+          turn.end();
+        }
+        await world.advance(5_000);
+        expect(unanswered).toBeGreaterThan(3);
+        expect(agent.received.all.filter(({ type }) => type === 'turn.start')).toHaveLength(moments.length);
+        const texts = moments.map((_, n) => `question ${n}`);
+        expect((await b.historyAll(lane)).map(({ text }) => text)).toEqual(texts);
+        expect(b.frames('message').map(({ payload }) => payload.text)).toEqual(texts);
+        expect(tenant.log.filter(({ frame }) => frame.type === 'message')).toHaveLength(moments.length);
+      },
+      { unchecked: true },
+    ));
+
   test('MSG4: on the same connection the frame is given again, as the answer', () =>
     onStage(
       async ({ tenant, a }) => {

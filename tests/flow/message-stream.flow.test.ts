@@ -1,4 +1,4 @@
-import { lane, onStage } from '@iris/testkit';
+import { lane, onStage, sendBytes } from '@iris/testkit';
 import { expect, test } from '@jest/globals';
 
 const types = (frames: readonly { type: string }[]) => frames.map(({ type }) => type);
@@ -137,6 +137,50 @@ test('MSG10 C18: live, by sync and in history a message is the same', () =>
     const { final_text, ...rest } = stopped!;
     expect(rows[1]).toEqual({ ...rest, role: 'assistant', text: final_text });
     expect(rows[2]).toEqual(whole);
+    await world.settle();
+  }));
+
+test('MSG10 MSG14 C18: so is one with files, of a device and of the agent; only the links are each device’s own', () =>
+  onStage(async ({ world, tenant, agent, a, b }) => {
+    const away = await tenant.join('desk', { caps: { media_url: true } });
+    const from = away.connections[0]?.ack?.payload.sync_cursor;
+    away.cut();
+    for (const [media_ref, size] of [
+      ['mu_1', 70_000],
+      ['mu_2', 3],
+    ] as const) {
+      const bytes = new Uint8Array(size).fill(7);
+      a.say('media.upload.start', { media_ref, kind: 'image', mime: 'image/png', size, filename: `${media_ref}.png` });
+      sendBytes(a, bytes);
+      expect(await a.request('media.upload.end', { media_ref })).toMatchObject({ type: 'media.upload.ack' });
+    }
+    const echo = await a.send('two files', { media_refs: ['mu_1', 'mu_2'] });
+    const turn = await agent.turn();
+    // An agent shows again what it was given.
+    const [first] = (turn.offer.message as unknown as { media: { media_id: string }[] }).media;
+    const { url: _, ...entry } = first as { media_id: string; url?: string };
+    turn.message('this one', { media: [entry] });
+    turn.end();
+    await b.next('agent.idle');
+    await away.join();
+    await away.sync(from);
+    const shown = (rows: readonly object[]) =>
+      (rows as { text: string; media: { url?: string }[] }[]).map(({ text, media, ...row }) => ({
+        ...row,
+        text,
+        media: media.map(({ url: __, ...file }) => file),
+      }));
+    const said = shown(a.frames('message').map(({ payload }) => payload));
+    expect(said).toMatchObject([
+      { text: 'two files', media: [{ size: 70_000 }, { size: 3 }] },
+      { text: 'this one', media: [{ size: 70_000 }] },
+    ]);
+    expect(said[0]!.media).toEqual(echo.payload.media);
+    for (const rows of [b.frames('message').map(({ payload }) => payload), away.frames('message').map(({ payload }) => payload)])
+      expect(shown(rows)).toEqual(said);
+    for (const device of [a, away]) expect(shown(await device.historyAll(lane))).toEqual(said);
+    const links = away.frames('message').flatMap(({ payload }) => (payload.media as { url?: string }[]).map(({ url }) => typeof url));
+    expect(links).toEqual(['string', 'string', 'string']);
     await world.settle();
   }));
 

@@ -1,9 +1,11 @@
 import { lane, onStage, stayAttached, type TestTurn } from '@iris/testkit';
 import { expect, test } from '@jest/globals';
 
-test('TRN3 TRN1 C26: a turn of no time at all, a hundred times: busy, message, idle, in that order', () =>
-  onStage(async ({ agent, a, b }) => {
-    for (let i = 0; i < 100; i++) {
+test('TRN3 TRN1 C26: a turn of no time at all, four hundred times: busy, message, idle, in that order', () =>
+  onStage(async ({ world, agent, a, b }) => {
+    for (let i = 0; i < 400; i++) {
+      // As fast as a device may send.
+      if (i >= 290) await world.advance(50);
       await a.send(`question ${i}`);
       const turn = await agent.turn();
       turn.message(`answer ${i}`);
@@ -11,7 +13,7 @@ test('TRN3 TRN1 C26: a turn of no time at all, a hundred times: busy, message, i
       await b.next('agent.idle');
     }
     const story = b.frames(['agent.busy', 'agent.idle', 'message']).map(({ type, payload }) => payload.role ?? type);
-    expect(story).toEqual(Array.from({ length: 100 }, () => ['user', 'agent.busy', 'assistant', 'agent.idle']).flat());
+    expect(story).toEqual(Array.from({ length: 400 }, () => ['user', 'agent.busy', 'assistant', 'agent.idle']).flat());
   }));
 
 test('TRN5: a lane’s messages wait their turn, in order; lanes do not wait for each other', () =>
@@ -184,6 +186,42 @@ test('C34: a turn of fifteen minutes ends like any other', () =>
     expect((await b.next('message.stop')).payload.final_text).toMatch(/14 $/);
     await b.next('agent.idle');
   }));
+
+test.each(['says nothing', 'runs one tool', 'waits for an answer'])(
+  'TRN3 TYP2 C34: a turn that %s for fifteen minutes ends like any other',
+  (what) =>
+    onStage(async ({ world, agent, a, b }) => {
+      await a.send('take your time');
+      const turn = await agent.turn();
+      turn.typing();
+      if (what === 'runs one tool') turn.toolStart(0, 'terminal');
+      if (what === 'waits for an answer') {
+        turn.picker('approval', { choices: [{ value: 'y', label: 'Y' }], expires_at: world.time.now() + 20 * 60_000 });
+        turn.busy('waiting_input');
+      }
+      // Nobody who says that he types types for a quarter of an hour.
+      await b.next('typing');
+      await b.next('typing.stop', { within_ms: 12_000 });
+      for (let minute = 0; minute < 15; minute++) {
+        await world.advance(60_000);
+        if (minute % 5 === 4) turn.typing();
+      }
+      expect(b.frames('agent.idle')).toEqual([]);
+      expect(agent.received.all.filter(({ type }) => type === 'turn.start')).toHaveLength(1);
+      if (what === 'runs one tool') turn.toolEnd(0);
+      if (what === 'waits for an answer') {
+        const { picker_id } = b.frames('picker.approval')[0]!.payload;
+        expect(await b.request('picker.select', { picker_id: picker_id!, value: 'y' })).toMatchObject({ type: 'ack' });
+      }
+      turn.message('done');
+      turn.end();
+      for (const device of [a, b]) {
+        await device.next('agent.idle');
+        expect(device.frames(['typing', 'typing.stop']).at(-1)?.type).toBe('typing.stop');
+        expect(device.frames('agent.idle')).toHaveLength(1);
+      }
+    }),
+);
 
 test('LIM14: over the number of waiting messages of a lane, message.send is rate_limited', () =>
   onStage(

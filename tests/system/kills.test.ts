@@ -195,6 +195,46 @@ describe('frozen for 8 seconds and thawed', () => {
   );
 });
 
+test('ENV22 MSG12 O1 O2 C61 C63: the broker dies under load, with all it held: what was answered is in history and reached the agent, once, and nothing stands still for 10 s', async () => {
+  const { a, b, agent, acknowledged } = scene;
+  let rolled = false;
+  let [longest, last] = [0, Date.now()];
+  const talk = async (device: TestDevice) => {
+    for (let n = 0; n < 10 || !rolled; n++) {
+      const text = `${device.device_id} says ${n}`;
+      await sendUntilAnswered(device, text);
+      longest = Math.max(longest, Date.now() - last);
+      last = Date.now();
+      // One at a time, as people do.
+      await gets(device, `answer to ${text}`);
+    }
+  };
+  const talking = [talk(a), talk(b)];
+  let talked = false;
+  const answering = (async () => {
+    while (!talked) {
+      const turn = await agent.turn({ within_ms: 1_000 }).catch(() => undefined);
+      turn?.message(`answer to ${turn.text}`);
+      turn?.end();
+    }
+  })();
+  const count = () => acknowledged.length;
+  await all.patience.wait(() => count() > 10 || undefined, { describe: () => 'nothing is answered' });
+  const before = count();
+  await all.nats.kill();
+  await all.nats.start();
+  await all.patience.wait(() => count() > before + 6 || undefined, { describe: () => 'nothing is answered any more' });
+  rolled = true;
+  await Promise.all(talking);
+  talked = true;
+  await answering;
+  expect(longest).toBeLessThan(10_000);
+  const offered = agent.received.all.filter(({ type }) => type === 'turn.start').map(({ turn_id }) => turn_id);
+  expect(new Set(offered).size).toBe(acknowledged.length);
+  expect([...agent.turns.values()].map(({ text }) => text).sort()).toEqual([...acknowledged].sort());
+  await allIsWell(false);
+}, 120_000);
+
 test('O1 O2 O3 O4 O5 O10 LNK26 LNK27 LNK34: turns while agent, edges and session instances are killed at random moments; each ends once', async () => {
   const report = await turnStorm(all, { turns: 18, lanes: 6, every_ms: [300, 700], seed: 11 });
   expect(report.completed + report.interrupted).toBe(18);

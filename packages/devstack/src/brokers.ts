@@ -36,13 +36,18 @@ export async function startRedis(options: BrokerOptions & { readonly data: strin
   });
 }
 
-/** A NATS server without persistence: the bus is at-most-once. */
-export async function startNats(options: BrokerOptions): Promise<Server> {
+/**
+ * A NATS server without persistence: the bus is at-most-once.
+ * @param options.node of a cluster: the port on which its nodes find it, and those of the others
+ */
+export async function startNats(
+  options: BrokerOptions & { readonly node?: { readonly port: number; readonly others: readonly number[] } },
+): Promise<Server> {
   const port = options.port ?? (await freePort());
   return startServer({
     ...options,
     name: 'nats',
-    args: ['--addr', loopback, '--port', String(port)],
+    args: ['--addr', loopback, '--port', String(port), ...nodeArgs(options.node)],
     port,
     url: `nats://${loopback}:${port}`,
     stop_signal: 'SIGTERM',
@@ -51,3 +56,9 @@ export async function startNats(options: BrokerOptions): Promise<Server> {
     ready: async () => (await askPort(port, undefined, 1_000, options.clock)).startsWith('INFO'),
   });
 }
+
+const nodeArgs = (node: { readonly port: number; readonly others: readonly number[] } | undefined): string[] => {
+  if (node === undefined) return [];
+  const routes = node.others.map((port) => `nats://${loopback}:${port}`).join(',');
+  return ['--cluster_name', 'iris', '--cluster', `nats://${loopback}:${node.port}`, '--routes', routes];
+};

@@ -32,9 +32,18 @@ export interface Violation {
 export const laneOf = (frame: { readonly chat_id?: string | undefined; readonly thread_id?: string | null | undefined }): string =>
   `${frame.chat_id ?? ''}${frame.thread_id ? `/${frame.thread_id}` : ''}`;
 
-/** What every copy of a frame must agree on: all but the request's id and the cursor. */
+/** What every copy of a frame must agree on: all but the request's id, the cursor, and links to files, which are each device's own. */
 export function bodyOf({ id: _id, cursor: _cursor, v: _v, ...rest }: AnyFrame): string {
-  return stable(rest);
+  return stable(withoutLinks(rest));
+}
+/** A frame, or a row of history, without the links in its media entries. */
+export function withoutLinks<T extends object>(of: T): T {
+  const { media, payload } = of as { media?: unknown; payload?: unknown };
+  return {
+    ...of,
+    ...(Array.isArray(media) ? { media: media.map((entry: object) => ({ ...entry, url: undefined })) } : {}),
+    ...(typeof payload === 'object' && payload !== null ? { payload: withoutLinks(payload) } : {}),
+  };
 }
 /** As JSON, whatever the order of its keys. */
 export function stable(value: unknown): string {

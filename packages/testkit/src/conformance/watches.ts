@@ -1,4 +1,4 @@
-import { bodyOf, connectionsOf, laneOf, partsOf, stable } from '../checks/evidence.js';
+import { bodyOf, connectionsOf, laneOf, partsOf, stable, withoutLinks } from '../checks/evidence.js';
 import { type AnyFrame, classOf, showFrame } from '../frames.js';
 import type { Received, TestDevice } from '../test-device.js';
 import type { Seen } from './space.js';
@@ -230,15 +230,13 @@ function messagesAlike(devices: readonly TestDevice[]) {
   const faults: Fault[] = [];
   const first = new Map<string, { readonly as: string; readonly value: string }>();
   let looked = 0;
-  const withoutLink = (entry: Record<string, unknown>) => ({ ...entry, url: undefined });
   const compare = (as: string, message: Record<string, unknown>, tenant: string) => {
     const { message_id, late, interrupted } = message;
     // What was cut short is replaced by its late final.
     if (typeof message_id !== 'string' || late === true || interrupted === true) return;
     looked++;
     const isStop = 'final_text' in message;
-    const media = Array.isArray(message.media) ? message.media.map(withoutLink) : message.media;
-    const told: Record<string, unknown> = { ...message, media, ...(isStop ? { text: message.final_text } : {}) };
+    const told: Record<string, unknown> = withoutLinks({ ...message, ...(isStop ? { text: message.final_text } : {}) });
     for (const field of ofMessage) {
       if (isStop && !ofStop.has(field)) continue;
       const value = stable(told[field] ?? null);
