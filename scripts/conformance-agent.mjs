@@ -4,6 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { parseArgs } from 'node:util';
+import { startModelServer } from '../tests/hermes/model-server.mjs';
 import { prepare } from './prepare.mjs';
 
 const usage = `npm run conformance:agent -- --run "COMMAND"   starts it with IRIS_GATEWAY_URL and IRIS_AGENT_TOKEN, and may kill it
@@ -12,7 +13,8 @@ npm run conformance:agent -- --port PORT         waits for an agent that you sta
   [--ask TEXT]           what it is asked (Hello)
   [--ask-long TEXT]      what it takes a second or more to answer
   [--only LNK21,…] [--wait-ms 15000] [--verbose] [--json]
-  --demo                 the demo agent of this repository`;
+  --demo                 the demo agent of this repository
+  --openai               its runner before a scripted OpenAI-compatible model`;
 
 let values;
 try {
@@ -26,6 +28,7 @@ try {
       only: { type: 'string' },
       'wait-ms': { type: 'string', default: '15000' },
       demo: { type: 'boolean', default: false },
+      openai: { type: 'boolean', default: false },
       verbose: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -43,9 +46,16 @@ if (values.demo) {
   values.ask = '/demo echo Hello';
   values['ask-long'] = '/demo long 100 20';
 }
+let model;
+if (values.openai) {
+  model = await startModelServer();
+  values.run ??= `node apps/agent/bin/iris-agent.js --openai ${model.url}`;
+  values.ask = '[[say Hello]]';
+  values['ask-long'] = '[[count 60 50 c]]';
+}
 if (values.run === undefined && values.port === '0') end(usage);
 
-await prepare({ code: ['packages/testkit', ...(values.demo ? ['apps/agent'] : [])], page: false });
+await prepare({ code: ['packages/testkit', ...(values.demo || values.openai ? ['apps/agent'] : [])], page: false });
 const kit = await import(new URL('../packages/testkit/dist/agent-conformance/index.js', import.meta.url).href);
 const served = await kit.serveGateway({ port: Number(values.port), token: values.token }).catch((error) => end(error.message));
 const env = { ...process.env, IRIS_GATEWAY_URL: served.url, IRIS_AGENT_TOKEN: values.token };
@@ -90,6 +100,7 @@ const results = await kit.runAgentConformance(subject, {
 });
 if (agent) await kill();
 await served.close();
+await model?.close();
 const failed = results.filter(({ result }) => result === 'fails').length;
 if (values.json) console.log(JSON.stringify(results));
 else

@@ -34,7 +34,7 @@ if (python === undefined) end('test:hermes needs Python 3.11, 3.12 or 3.13 with 
 await prepare({ code: 'all', page: false });
 const folder = join(root, 'node_modules', '.cache', 'iris', `hermes-${values.version}`);
 const own = await installHermes({ python, version: values.version, folder, step });
-const { balancer, cluster: startCluster, expectChecks, historiesOf } = await import('@iris/testkit');
+const { balancer, cluster: startCluster, expectChecks, historiesOf, pull, upload } = await import('@iris/testkit');
 const { freePort } = await import('@iris/devstack');
 
 await step('testing the plugin by itself', [own, '-m', 'unittest', 'discover', '-s', join(root, 'integrations', 'hermes', 'tests')], {
@@ -42,7 +42,7 @@ await step('testing the plugin by itself', [own, '-m', 'unittest', 'discover', '
 });
 
 say('· starting a gateway: two edges, two session instances, Postgres, Redis, NATS …');
-const cluster = await startCluster();
+const cluster = await startCluster({ workers: 1 });
 const front = await balancer(cluster);
 const results = new Map();
 try {
@@ -51,13 +51,15 @@ try {
   await front.close();
   await cluster.close();
 }
-if (wanted.includes('plugin') && values.rows === Object.keys(rows).join(','))
-  results.get('plugin').set('conformance:agent', await conformance(ways.plugin));
+// Over the relay the agent is in the edge itself; `npm run conformance:agent -- --demo` and `--openai` ask the runner's other kinds.
+for (const name of ['runner', 'plugin'])
+  if (wanted.includes(name) && values.rows === Object.keys(rows).join(','))
+    results.get(name).set('conformance:agent', await conformance(ways[name]));
 process.exit(report());
 
-/** The plugin is an agent like any other: asked about each rule of the link, at a gateway that cuts, repeats and refuses. */
+/** Both are agents like any other: asked about each rule of the link, at a gateway that cuts, repeats and refuses. */
 async function conformance(way) {
-  say('\nthe plugin, asked by npm run conformance:agent');
+  say(`\n${way.label}, asked by npm run conformance:agent`);
   const { runAgentConformance, serveGateway } = await import('@iris/testkit/agent-conformance');
   const dir = join(root, 'node_modules', '.cache', 'iris', 'hermes-run-conformance');
   rmSync(dir, { recursive: true, force: true });
@@ -65,8 +67,10 @@ async function conformance(way) {
   const token = 'iris-agent.conformance.0123456789abcdef';
   const [model, served] = [await startModelServer(), await serveGateway({ port: 0, token })];
   const home = join(dir, 'home');
-  const told = way.hermes({ model, home, agent_url: served.url, tenant: { agent_token: token } });
+  const stand = { model, home, dir, agent_url: served.url, tenant: { agent_token: token }, api_port: await freePort() };
+  const told = way.hermes(stand);
   const hermes = await startHermes({ python: own, home, ...told, log_file: join(dir, 'hermes.log') });
+  let attached = await way.attach?.(stand);
   try {
     const found = await runAgentConformance(
       {
@@ -75,8 +79,13 @@ async function conformance(way) {
         ask_long: '[[count 60 50 c]]',
         wait_ms: 60_000,
         async restart() {
-          await hermes.kill();
-          await hermes.start();
+          if (attached === undefined) {
+            await hermes.kill();
+            await hermes.start();
+          } else {
+            await attached.kill();
+            attached = await way.attach(stand);
+          }
         },
       },
       { onResult: ({ title, result, evidence }) => say(`  ${result === 'holds' ? '✓' : '✗'} ${title}: ${evidence}`) },
@@ -84,6 +93,7 @@ async function conformance(way) {
     const held = found.filter(({ result }) => result === 'holds').length;
     return { ok: held === found.length, text: `${held} of ${found.length} hold` };
   } finally {
+    await attached?.stop();
     await hermes.stop();
     await model.close();
     await served.close();
@@ -123,6 +133,18 @@ async function tryWay(name, way) {
     cluster,
     hermes,
     work: join(dir, 'work'),
+    home,
+    upload,
+    pull,
+    cron_to: way.cron_to,
+    /** The `hermes` command in the same home; what it prints. */
+    cli: (...args) =>
+      execFileSync(join(own, '..', 'hermes'), args, {
+        cwd: home,
+        encoding: 'utf8',
+        timeout: 60_000,
+        env: { PATH: process.env.PATH, LANG: 'C.UTF-8', HOME: home, HERMES_HOME: home, NO_COLOR: '1', ...told.env },
+      }),
     approvals: way.approvals ?? ['once', 'deny'],
     may_end_early: way.may_end_early ?? false,
     get agent_edge() {

@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 
 /**
  * What a person sees of an agent, row by row of the agent link. Each row gets a scene with a device, the scripted model and the means to
@@ -20,9 +21,9 @@ const short = (frames) =>
     .join(' ');
 
 /** Sends, and gives everything up to the turn's end. */
-async function turn(device, text, { end = quick, during } = {}) {
+async function turn(device, text, { end = quick, during, more = {} } = {}) {
   const from = device.received.all.length;
-  const sent = await device.send(text);
+  const sent = await device.send(text, more);
   if (sent.type !== 'message') fail(`the send was answered with ${sent.type}: ${sent.payload.message}`);
   await during?.(from);
   await idle(device, from, end, text);
@@ -212,6 +213,58 @@ export const rows = {
     const renamed = await sees(device, from, ({ type }) => type === 'channel.renamed', 'no channel.renamed');
     await idle(device, from, quick, 'the thread');
     return JSON.stringify(renamed.payload.name) + (sent.thread_id ? '' : ' (not in a thread)');
+  },
+  async 'media in'({ device, model, upload }) {
+    const words = 'the-word-in-the-file';
+    await upload(device, 'mu_in', Buffer.from(`It says ${words}.\n`), {
+      start: { kind: 'file', mime: 'text/plain', filename: 'notes.txt' },
+    });
+    const frames = await turn(device, '[[say read it]]', { more: { media_refs: ['mu_in'] } });
+    if (!includes(frames, 'read it')) fail(`said: ${JSON.stringify(finals(frames))}`);
+    const asked = JSON.stringify(model.about('[[say read it]]').at(-1).messages);
+    if (!asked.includes(words) && !asked.includes('notes.txt')) fail('the model was told nothing of the file');
+    return asked.includes(words) ? 'the model was given what the file says' : 'the model was told where the file is';
+  },
+  async 'media out'({ device, work, pull }) {
+    const bytes = Buffer.from('an answer in a file\n'.repeat(20));
+    writeFileSync(join(work, 'answer.txt'), bytes);
+    const from = device.received.all.length;
+    await turn(device, `[[say Here it is MEDIA:${work}/answer.txt]]`, { end: long });
+    const given = await sees(device, from, ({ payload }) => payload.role !== 'user' && payload.media?.length > 0, 'no media', {
+      within_ms: 15_000,
+    });
+    const [{ media_id, filename }] = given.payload.media;
+    const got = await pull(device, media_id);
+    if (!got.bytes.equals(bytes)) fail(`${got.bytes.length} of ${bytes.length} bytes came`);
+    return `${filename}, ${bytes.length} bytes`;
+  },
+  async deletion({ device, model }) {
+    const from = device.received.all.length;
+    await turn(device, 'My colour is vermilion. [[say noted]]');
+    const { payload } = ofTurn(device, from).find(({ type, payload }) => type === 'message' && payload.text.includes('vermilion'));
+    const deleted = await device.request('message.delete', { message_ids: [payload.message_id] }, { chat_id: 'android:default' });
+    if (deleted.type !== 'message.deleted') fail(`message.delete: ${deleted.payload.message}`);
+    let asked = '';
+    // It is told of it in its own time.
+    for (let n = 0; n < 10; n++) {
+      await turn(device, `[[say later ${n}]]`);
+      asked = JSON.stringify(model.about(`[[say later ${n}]]`)[0].messages);
+      if (!asked.includes('vermilion')) return 'gone from what the model is told';
+    }
+    return fail('the model is told of it still');
+  },
+  async cron({ device, home, cli, cron_to }) {
+    mkdirSync(join(home, 'scripts'), { recursive: true });
+    writeFileSync(join(home, 'scripts', 'iris-watch.sh'), 'echo the-disk-is-fine\n');
+    const made = cli('cron', 'create', 'every 2h', '--name', 'watch', '--deliver', cron_to, '--no-agent', '--script', 'iris-watch.sh');
+    const id = /\b[0-9a-f]{8,}\b/.exec(made)?.[0] ?? fail(`cron create said: ${made.slice(-200)}`);
+    const from = device.received.all.length;
+    cli('cron', 'run', id);
+    const told = await sees(device, from, ({ payload }) => JSON.stringify(payload).includes('the-disk-is-fine'), 'nothing was delivered', {
+      within_ms: 80_000,
+    });
+    cli('cron', 'remove', id);
+    return `${told.type} as ${told.payload.role}`;
   },
   /** kill -9 of Hermes in the middle of an answer. */
   async 'restart of Hermes'({ device, model, hermes }) {

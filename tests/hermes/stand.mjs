@@ -9,6 +9,10 @@ export function startProgram(main, args, { env = {}, log_file }) {
   const gone = new Promise((resolve) => child.once('exit', resolve));
   return {
     log: () => readFileSync(log_file, 'utf8'),
+    async kill() {
+      child.kill('SIGKILL');
+      await gone;
+    },
     async stop() {
       child.kill('SIGTERM');
       const timer = setTimeout(() => child.kill('SIGKILL'), 20_000);

@@ -22,6 +22,7 @@ const answers = async (url) => {
 export const ways = {
   runner: {
     label: 'the hermes runner, over the Runs API',
+    cron_to: 'local',
     hermes: ({ model, api_port }) => ({
       config: baseConfig({ model_url: model.url, more: 'platform_toolsets:\n  api_server: [terminal, clarify]\n' }),
       env: { API_SERVER_ENABLED: 'true', API_SERVER_KEY: key, API_SERVER_PORT: String(api_port), API_SERVER_HOST: '127.0.0.1' },
@@ -51,6 +52,7 @@ export const ways = {
       },
       ready: () => linked(home),
     }),
+    cron_to: 'relay',
     may_end_early: true,
     last: ['approval'],
     approvals: ['once'],
@@ -65,6 +67,7 @@ export const ways = {
   },
   plugin: {
     label: 'the plugin, over the agent link',
+    cron_to: 'iris',
     hermes({ model, home, agent_url, tenant }) {
       mkdirSync(join(home, 'plugins'), { recursive: true });
       cpSync(inRoot('integrations/hermes/iris'), join(home, 'plugins', 'iris'), { recursive: true });

@@ -56,6 +56,49 @@ describe('two edges and two session instances on real servers', () => {
     expectChecks(await tenant.evidence());
   });
 
+  test('STO1 C27 C29: a stop at any moment from 0 ms after the send, from the other device through the other edge, ends the turn', async () => {
+    const tenant = await all.tenant();
+    // Half a second of thinking, then words until it is told to stop.
+    const agent = tenant.agent({
+      edge: 1,
+      script(turn) {
+        setTimeout(() => turn.accept(), 50);
+        const word = setInterval(() => {
+          if (turn.state === 'offered') return;
+          if (turn.running.size === 0 && !turn.stopped) turn.start();
+          if (!turn.stopped) return turn.delta(`${turn.turn_id} `);
+          clearInterval(word);
+          if (turn.running.size > 0) turn.stop();
+          turn.end('cancelled');
+        }, 25);
+      },
+    });
+    await agent.connect();
+    const a = await tenant.join('phone', { edge: 0, caps: { cursors: true } });
+    const b = await tenant.join('tablet', { edge: 1, caps: { cursors: true } });
+    const took: number[] = [];
+    for (const [count, offset] of [0, 0, 2, 5, 10, 20, 35, 50, 80, 130, 200, 400].entries()) {
+      const [sender, stopper] = count % 2 === 0 ? [a, b] : [b, a];
+      await sender.send(`question ${count}`);
+      if (offset > 0) await new Promise((resolve) => setTimeout(resolve, offset));
+      const asked = performance.now();
+      expect((await stopper.request('agent.stop', {}, lane)).type).toBe('ack');
+      // Taken back before it began, or ended by its agent: nothing of the lane runs, and nothing waits.
+      const over = async () =>
+        (await all.store.turns.open(tenant.tenant_id)).length + (await all.store.turns.waitingLanes(tenant.tenant_id)).length === 0;
+      while (!(await over())) expect(performance.now() - asked).toBeLessThan(9_000);
+      took.push(performance.now() - asked);
+    }
+    // Half of a busy machine's patience is no proof of the 2 s, but the gateway's own end of a stop that nobody heard comes after 10.
+    expect(took.sort((x, y) => x - y)[took.length / 2]).toBeLessThan(2_000);
+    for (const device of [a, b]) {
+      const begun = () => device.frames(({ type, payload }) => type === 'agent.busy' && payload.reason === 'processing').length;
+      const even = () => device.frames('agent.idle').length === begun() || undefined;
+      await all.patience.wait(even, { describe: () => `${device.device_id} is not told of every end` });
+    }
+    expectChecks(await tenant.evidence());
+  });
+
   test('HEL12: the same device on the other edge: the older connection gets 4409', async () => {
     const { tenant, a } = await party();
     const again = await tenant.join('phone', { edge: 1 });

@@ -235,6 +235,41 @@ test('ENV22 MSG12 O1 O2 C61 C63: the broker dies under load, with all it held: w
   await allIsWell(false);
 }, 120_000);
 
+test('C37 PIC8 PIC12: an approval is open while every session instance is killed: it stands, is answered once through either edge, and the turn goes on', async () => {
+  const { a, b, agent } = scene;
+  await sendUntilAnswered(a, 'may I?');
+  const turn = await agent.turn();
+  const own_id = turn.picker('approval', {
+    title: 'Run it?',
+    command: 'ls',
+    choices: ['once', 'deny'].map((value) => ({ value, label: value })),
+  });
+  turn.busy('waiting_input');
+  const { picker_id } = (await b.next('picker.approval')).payload;
+  await Promise.all(scene.sessions.map((session) => session.kill()));
+  await Promise.all([all.startSession(), all.startSession()]);
+  // Both answer: one of them is heard. Who is not told within its time asks again.
+  const answer = async (device: TestDevice) => {
+    for (;;) {
+      const said = await device
+        .request('picker.select', { picker_id: picker_id!, value: 'once' }, { within_ms: 15_000 })
+        .catch(() => undefined);
+      if (said !== undefined && said.payload.code !== 'internal') return said.payload.code ?? said.type;
+      await back(device);
+    }
+  };
+  const said = await Promise.all([answer(a), answer(b)]);
+  expect(said).toContain('ack');
+  expect((await agent.next('picker.select')).payload).toMatchObject({ picker_id: own_id, value: 'once' });
+  turn.busy('processing');
+  turn.message('done');
+  turn.end();
+  for (const device of [a, b]) await gets(device, 'done');
+  expect(agent.received.all.filter(({ type }) => type === 'picker.select')).toHaveLength(1);
+  await serves(30_000);
+  await allIsWell(false);
+}, 180_000);
+
 test('O1 O2 O3 O4 O5 O10 LNK26 LNK27 LNK34: turns while agent, edges and session instances are killed at random moments; each ends once', async () => {
   const report = await turnStorm(all, { turns: 18, lanes: 6, every_ms: [300, 700], seed: 11 });
   expect(report.completed + report.interrupted).toBe(18);

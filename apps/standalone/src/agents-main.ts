@@ -1,32 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { AgentConfig, backends, ModelSettings } from '@iris/agent';
 import { natsBus } from '@iris/bus';
-import { loadConfig, PartConfig, ReachConfig, runPart, SealingSecret, sealing } from '@iris/runtime';
+import { loadConfig, runPart, sealing } from '@iris/runtime';
 import { prismaStore } from '@iris/store';
-import { Type } from 'typebox';
 import { startAgents } from './agents.js';
+import { AgentsProcessConfig } from './agents-config.js';
 import type { DevTenant } from './dev-json.js';
 
 /** One process for the agents that the gateway runs itself; `iris-agent` attaches one from elsewhere. */
-const config = loadConfig(
-  Type.Object({
-    ...PartConfig.properties,
-    gateway_url: AgentConfig.properties.gateway_url,
-    postgres_url: Type.String({ minLength: 1, secret: true, description: 'postgresql://user:password@host:port/database' }),
-    nats_url: Type.Array(Type.String(), { minItems: 1, secret: true, description: 'nats://host:port, several with commas' }),
-    sealing_secret: SealingSecret,
-    pace_ms: AgentConfig.properties.pace_ms,
-    ...ModelSettings,
-    ...ReachConfig,
-    spool_dir: Type.String({ minLength: 1, description: 'a folder with one of its own for each agent' }),
-    agent_backend: Type.Enum([...backends], { default: 'demo', description: 'what thinks behind the agents of tenants_file' }),
-    agent_url: Type.Optional(Type.String({ minLength: 1, description: 'where its model is; everything but demo needs it' })),
-    agent_key: AgentConfig.properties.agent_key,
-    tenants_file: Type.Optional(
-      Type.String({ minLength: 1, description: 'JSON list of tenants with the tokens of agents that are run besides those in the store' }),
-    ),
-  }),
-);
+const config = loadConfig(AgentsProcessConfig);
 
 await runPart('agent', config, async ({ instance, life, health, clock, random, log }) => {
   const { gateway_url: gateway, spool_dir, pace_ms, sealing_secret, agent_url: url, agent_key: key } = config;

@@ -9,6 +9,7 @@ import { WorkerProcessConfig } from '@iris/worker';
 import { expect, test } from '@jest/globals';
 import type { TObject } from 'typebox';
 import { parse } from 'yaml';
+import { AgentsProcessConfig } from './agents-config.js';
 import { WebProcessConfig } from './web-config.js';
 
 interface Service {
@@ -33,6 +34,7 @@ const schemas: Readonly<Record<string, TObject>> = {
   worker: WorkerProcessConfig,
   control: ControlProcessConfig,
   web: WebProcessConfig,
+  agent: AgentsProcessConfig,
 };
 const ours = Object.entries(compose.services).filter(([, { image }]) => image === 'iris-gateway');
 /** As compose fills in what the environment of the one who calls it may say. */
@@ -40,7 +42,18 @@ const filled = (value: string) =>
   value.replaceAll(/\$\{(\w+)(?::-([^}]*)|:\?[^}]*)\}/g, (_, name, fallback) => fallback ?? `value-of-${name}-0123456789`);
 
 test('the whole cluster is there: services, every part, two edges and two session instances', () => {
-  expect(Object.keys(compose.services).sort()).toEqual(['control', 'edge', 'nats', 'postgres', 'redis', 's3', 'session', 'web', 'worker']);
+  expect(Object.keys(compose.services).sort()).toEqual([
+    'agent',
+    'control',
+    'edge',
+    'nats',
+    'postgres',
+    'redis',
+    's3',
+    'session',
+    'web',
+    'worker',
+  ]);
   expect(ours.map(([name]) => name).sort()).toEqual(Object.keys(schemas).sort());
   for (const part of ['edge', 'session']) expect(compose.services[part]).toMatchObject({ deploy: { replicas: 2 } });
   for (const [name, service] of Object.entries(compose.services)) expect([name, service.healthcheck]).toEqual([name, expect.anything()]);

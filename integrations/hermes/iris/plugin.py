@@ -139,6 +139,9 @@ def register(ctx: Any) -> None:
         display_config._PLATFORM_DEFAULTS.setdefault("iris", dict(_DISPLAY))
     except (ImportError, AttributeError):
         logger.warning("iris: this Hermes keeps its display defaults elsewhere; see the README for what to set")
+    if _configured():
+        # Hermes' scheduler asks the variable alone where a job's home is.
+        os.environ.setdefault("IRIS_HOME_CHANNEL", "default")
     ctx.register_platform(
         name="iris",
         label="Iris",
