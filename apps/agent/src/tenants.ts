@@ -53,6 +53,10 @@ export interface TenantAgents {
    * who is gone is stopped. One whose address is none is left out, and said in the log. Who was replaced by another process is that one's.
    */
   serve(agents: readonly TenantAgent[]): Promise<void>;
+  /** Whether another process has taken this one over. */
+  replaced(agent: TenantAgent): boolean;
+  /** The other process is gone: the next list begins it anew. */
+  reclaim(agent: TenantAgent): void;
   readonly size: number;
   readonly online: number;
   stop(): Promise<void>;
@@ -77,7 +81,7 @@ const nameOf = ({ agent_token }: TenantAgent) => createHash('sha256').update(age
 
 export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
   const { gateway, spool_dir, clock, log, start = startAgent } = options;
-  const running = new Map<string, { readonly wanted: string; readonly agent: RunningAgent }>();
+  const running = new Map<string, { readonly wanted: string; readonly agent: RunningAgent; replaced: boolean }>();
   let last: Promise<void> = Promise.resolve();
 
   const begin = (one: TenantAgent) => {
@@ -98,12 +102,13 @@ export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
         clock,
         log,
       });
-      const entry = { wanted: JSON.stringify(one), agent };
+      const entry = { wanted: JSON.stringify(one), agent, replaced: false };
       running.set(name, entry);
       void agent.stopped.then(({ reason }) => {
         if (reason === 'stopped') return;
         log.warn('agent.tenant_ended', { agent: name, reason });
-        if (reason !== 'replaced' && running.get(name) === entry) running.delete(name);
+        if (reason === 'replaced') entry.replaced = true;
+        else if (running.get(name) === entry) running.delete(name);
       });
     } catch (error) {
       log.error('agent.tenant_not_started', { agent: name, error });
@@ -130,6 +135,10 @@ export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
     serve(agents) {
       last = last.then(() => change(agents));
       return last;
+    },
+    replaced: (one) => running.get(nameOf(one))?.replaced === true,
+    reclaim(one) {
+      if (running.get(nameOf(one))?.replaced) running.delete(nameOf(one));
     },
     get size() {
       return running.size;

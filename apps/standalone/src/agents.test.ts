@@ -25,6 +25,7 @@ async function begin() {
   const url = await api.listen({ port: 0, host: '127.0.0.1' });
   const told: string[] = [];
   const started: StartAgentOptions[] = [];
+  const ends: ((end: Awaited<RunningAgent['stopped']>) => void)[] = [];
   const agents = await startAgents({
     gateway: 'ws://gateway/agent',
     spool_dir: '/spool',
@@ -47,7 +48,7 @@ async function begin() {
           told.push(`- ${what}`);
           return { reason: 'stopped', code: 1000, message: '' };
         },
-        stopped: new Promise(() => {}),
+        stopped: new Promise((resolve) => void ends.push(resolve)),
       };
     },
   });
@@ -58,7 +59,7 @@ async function begin() {
     if (!response.ok) throw new Error(text);
     return (text === '' ? undefined : JSON.parse(text)) as Record<string, string>;
   };
-  return { clock, store, hub, agents, told, started, call, close: () => Promise.all([agents.stop(), api.close()]) };
+  return { clock, store, hub, agents, told, started, ends, call, close: () => Promise.all([agents.stop(), api.close()]) };
 }
 beforeEach(async () => {
   rig = await begin();
@@ -120,6 +121,22 @@ test('the operator’s own backend answers for a tenant until somebody gives its
   await call('PATCH', agent, { backend: null });
   expect(await told()).toEqual(['- demo - - false', '+ openai http://127.0.0.1:1/v1 - true']);
   expect(agents.attached).toBe(true);
+});
+
+test('of two runners the one that attached last has an agent; the other takes it when the link is gone', async () => {
+  const { call, store, clock } = rig;
+  const { tenant_id } = (await call('POST', '/v1/tenants', { name: 'Home' })) as { tenant_id: TenantId };
+  const made = await call('POST', `/v1/tenants/${tenant_id}/agents`, { name: 'Second', backend: { kind: 'demo' } });
+  const agent_id = made.agent_id as AgentId;
+  expect(await told()).toEqual(['+ demo - - false']);
+  const link = { agent_id, install_id: 'i' as never, boot_id: 'b', edge_id: 'e' as never, connection_id: 'c' as never, caps: {} };
+  await store.agents.attach(tenant_id, { ...link, at: clock.now() });
+  rig.ends.at(-1)!({ reason: 'replaced', code: 4409, message: '' });
+  await clock.advance(60_000);
+  expect(await told()).toEqual([]);
+  await store.agents.detach(tenant_id, agent_id, 1, clock.now());
+  await clock.advance(30_000);
+  expect(await told()).toEqual(['+ demo - - false']);
 });
 
 test('words that are not about agents are passed over', async () => {

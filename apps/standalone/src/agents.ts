@@ -83,7 +83,17 @@ export async function startAgents(options: AgentsOptions): Promise<Agents> {
     const ours = (some: readonly DevTenant[]) => operators.serve(some.map(({ agent_token }) => ({ agent_token, ...options.own })));
     // One of the two at a time: who leaves goes before who comes.
     await ours(left.filter((one) => serving.has(one)));
-    await tenants.serve(configured.flatMap((row) => opened(row) ?? []));
+    const theirs: TenantAgent[] = [];
+    for (const row of configured) {
+      const one = opened(row);
+      if (one === undefined) continue;
+      theirs.push(one);
+      // Of two runners the one that attached last has the agent. When its link is gone, the other takes it.
+      if (!tenants.replaced(one)) continue;
+      const agent = await store.agents.get(row.tenant_id, row.agent_id).catch(() => undefined);
+      if (agent !== undefined && agent.link_connection_id === null) tenants.reclaim(one);
+    }
+    await tenants.serve(theirs);
     await ours(left);
     serving = new Set(left);
   };
