@@ -458,7 +458,7 @@ export interface Audit {
 }
 
 export interface Usage {
-  /** Days of UTC, `YYYY-MM-DD`, from the first to the last named, oldest first; days without anything are absent. Of what stands: what was deleted is not counted. */
+  /** Days of UTC, `YYYY-MM-DD`, from the first to the last named, oldest first; days without anything are absent. Of what was accepted, whatever became of it since. */
   days(tenant_id: TenantId, from: string, to: string): Promise<UsageDay[]>;
 }
 export interface UsageDay {

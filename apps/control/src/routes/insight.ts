@@ -47,7 +47,7 @@ export function insightRoutes(api: Api, { store, outbox, clock, tenant }: Routin
       config: look,
       schema: {
         tags,
-        summary: 'Messages, turns and files of each day of UTC, of what stands',
+        summary: 'Messages, turns and files that were accepted on each day of UTC, whatever became of them since',
         params: TenantParams,
         querystring: UsageQuery,
         response: { 200: UsageList },

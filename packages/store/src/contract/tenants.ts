@@ -125,6 +125,32 @@ export function tenants(subject: Subject): void {
       expect(await b.usage.days(tenant_id, '2026-04-01', '2026-04-02')).toEqual([]);
     });
 
+    test('usage: what was accepted stays counted, whether it was deleted by itself or went with its lane; once, and not beyond its tenant', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const at = Date.parse('2026-03-02T12:00:00Z');
+      const rows = Array.from({ length: 6 }, (_, n) => message(tenant_id, { ts: at, role: n < 4 ? 'user' : 'assistant' }));
+      const turns = rows.slice(0, 2).map((row) => newTurn(row, { created_at: at }));
+      await a.messages.insert(rows.map((row, n) => ({ message: row, ...(turns[n] === undefined ? {} : { turn: turns[n] }) })));
+      const counted = [{ day: '2026-03-02', user_messages: 4, agent_messages: 2, turns: 2, media_files: 0, media_bytes: 0 }];
+      const days = () => b.usage.days(tenant_id, '2026-03-01', '2026-03-03');
+      expect(await days()).toEqual(counted);
+      const ids = [rows[0]!.message_id, rows[4]!.message_id];
+      await a.messages.remove(tenant_id, flat, ids, at + 1);
+      await b.messages.remove(tenant_id, flat, ids, at + 2);
+      expect(await days()).toEqual(counted);
+      await Promise.all([a, b].map((each) => each.messages.remove(tenant_id, flat, [rows[1]!.message_id], at + 3)));
+      expect(await days()).toEqual(counted);
+      const own = await newLane(subject(), tenant_id);
+      await a.messages.insert([{ message: message(tenant_id, { ...own, ts: at }) }]);
+      const more = [{ ...counted[0]!, user_messages: 5 }];
+      expect(await days()).toEqual(more);
+      await a.channels.remove(tenant_id, own);
+      expect(await days()).toEqual(more);
+      await a.tenants.remove(tenant_id);
+      expect(await days()).toEqual([]);
+    });
+
     test('audit: newest first, at most limit, each tenant its own', async () => {
       const { a, b } = subject();
       const { tenant_id } = await newTenant(subject());

@@ -5,6 +5,7 @@ import { mediaIdsOf } from '../media-ids.js';
 import type { TurnRow } from '../rows.js';
 import { forgetPushes } from './push-state.js';
 import type { TenantState } from './state.js';
+import { goneMessage, goneTurn } from './usage.js';
 
 /** What Postgres does by foreign keys: all that belongs to the lanes goes with them. */
 export function forgetLanes(tenant: TenantState, lanes: readonly Lane[]): { media_ids: string[]; running: TurnRow[] } {
@@ -18,6 +19,7 @@ export function forgetLanes(tenant: TenantState, lanes: readonly Lane[]): { medi
     if (!gone(row)) continue;
     for (const media_id of mediaIdsOf(row.media)) named.add(media_id);
     if (row.idempotency_key !== null) tenant.messageKeys.delete(row.idempotency_key);
+    goneMessage(tenant, row);
     tenant.messages.delete(id);
   }
   for (const [id, tombstone] of tenant.tombstones) {
@@ -28,6 +30,7 @@ export function forgetLanes(tenant: TenantState, lanes: readonly Lane[]): { medi
   for (const [id, turn] of tenant.turns) {
     if (!gone(turn)) continue;
     if (turn.state === 'sent' || turn.state === 'running') running.push(copy(turn));
+    goneTurn(tenant, turn);
     tenant.turns.delete(id);
     tenant.openTurns.delete(id);
   }

@@ -4,6 +4,7 @@ import type { MediaRow } from '../rows.js';
 import type { Content, MediaRows } from '../store.js';
 import { unused } from './lane-removal.js';
 import type { MemoryState, TenantState } from './state.js';
+import { goneMedia } from './usage.js';
 
 const day_ms = 24 * 3_600_000;
 
@@ -30,6 +31,7 @@ export function memoryMediaRows(state: MemoryState): MediaRows {
     return object_id;
   }
   function drop(tenant: TenantState, row: MediaRow): void {
+    goneMedia(tenant, row);
     tenant.media.delete(row.media_id);
     loosen(tenant, row.object_id, row.size);
   }

@@ -10,6 +10,7 @@ import type { Messages, NewTurn } from '../store.js';
 import { dropUse } from './lane-removal.js';
 import { byPlace, hasLane, laneOf, type MemoryState, type Place, sameLane } from './state.js';
 import { newTurn } from './turns.js';
+import { goneMessage } from './usage.js';
 
 export function memoryMessages(state: MemoryState): Messages {
   function insertOne({
@@ -127,6 +128,7 @@ export function memoryMessages(state: MemoryState): Messages {
           tenant.messageKeys.delete(idempotency_key);
           tenant.deadKeys.set(idempotency_key, message_id);
         }
+        goneMessage(tenant, message.row);
         tenant.messages.delete(message_id);
         removed.push(message_id);
       }

@@ -17,6 +17,7 @@ import type {
   TokenRow,
   TurnRow,
 } from '../rows.js';
+import type { UsageDay } from '../store.js';
 import { newPushState, type PushState } from './push-state.js';
 
 /** Place of a message in its lane: by cursor, owed ones last, and among those as they came. */
@@ -75,6 +76,8 @@ export interface TenantState {
   readonly objects: Map<ObjectId, { readonly state: 'stored' | 'removing'; readonly size: number; readonly sha256: string }>;
   /** Bytes begun, by day. */
   readonly days: Map<number, number>;
+  /** What was accepted and is gone, by day. */
+  readonly gone: Map<string, UsageDay>;
 }
 
 export interface MemoryState {
@@ -112,6 +115,7 @@ export const newTenantState = (row: TenantRow): TenantState => ({
   push: newPushState(),
   objects: new Map(),
   days: new Map(),
+  gone: new Map(),
 });
 
 export const sameLane = (a: Lane, b: Lane): boolean => a.chat_id === b.chat_id && a.thread_id === b.thread_id;

@@ -45,12 +45,19 @@ FROM unnest($4::text[]) AS n(id) ON CONFLICT DO NOTHING`;
 
 /** Everything but id, place and key; and the key is to go once no repeat can carry it any more. */
 const empty = `
-WITH emptied AS (
+WITH standing AS MATERIALIZED (
+  SELECT message_id, role, iris_day(ts) AS day FROM message WHERE ${inLane} AND message_id = ANY($4) AND deleted_at IS NULL
+), emptied AS (
 UPDATE message SET deleted_at = $5, role = '', text = '', search_text = '', search_grams = '{}', reasoning = NULL, media = NULL, reply_to = NULL, model = NULL,
   tokens = NULL, runtime = NULL, ts = $5, client_ref = NULL, device_id = NULL, turn_id = NULL, steer = false, interrupted = false, late = false, own_id = NULL
 WHERE ${inLane} AND message_id = ANY($4) AND deleted_at IS NULL RETURNING message_id, idempotency_key
 ), noted AS (
   INSERT INTO dead_key (tenant_id, message_id, at) SELECT $1, message_id, $5 FROM emptied WHERE idempotency_key IS NOT NULL ON CONFLICT DO NOTHING
+), counted AS (
+  INSERT INTO usage_day AS u (tenant_id, day, user_messages, agent_messages)
+  SELECT $1, day, count(*) FILTER (WHERE role = 'user'), count(*) FILTER (WHERE role <> 'user') FROM standing JOIN emptied USING (message_id)
+  GROUP BY day ORDER BY day
+  ON CONFLICT (tenant_id, day) DO UPDATE SET user_messages = u.user_messages + excluded.user_messages, agent_messages = u.agent_messages + excluded.agent_messages
 )
 SELECT message_id FROM emptied`;
 
