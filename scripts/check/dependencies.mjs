@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { auditOf } from './audit.mjs';
 import { root } from './root.mjs';
 
 const npm = (...words) => spawnSync('npm', words, { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024, timeout: 60_000 });
@@ -50,26 +51,7 @@ function unpinned() {
   });
 }
 
-/** What is known to be dangerous and mended elsewhere; or a line that says why nothing is known. */
-function audit() {
-  const { stdout } = npm('audit', '--json', '--omit=dev', '--fetch-retries=0', '--fetch-timeout=15000');
-  let said;
-  try {
-    said = JSON.parse(stdout);
-  } catch {
-    said = {};
-  }
-  const { vulnerabilities, message, statusCode } = said;
-  if (vulnerabilities === undefined) {
-    const why = statusCode === undefined ? 'it did not answer' : `it answered ${statusCode}`;
-    return {
-      faults: [],
-      note: `npm audit: the registry could not be asked (${message === undefined ? 'it did not answer' : why}); nothing is known`,
-    };
-  }
-  const grave = Object.values(vulnerabilities).filter(({ severity }) => severity === 'high' || severity === 'critical');
-  return { faults: grave.map(({ name, severity, range }) => `${name} ${range}: ${severity}, see npm audit`), note: undefined };
-}
+const audit = () => auditOf(npm('audit', '--json', '--omit=dev', '--fetch-retries=0', '--fetch-timeout=15000').stdout);
 
 if (import.meta.url === pathToFileURL(process.argv[1]).href) {
   const bill = billOfMaterials();
