@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { memoryHub } from '@iris/bus';
 import { type Api, buildApi, defaultControlConfig } from '@iris/control';
 import { silentLog, systemClock, systemRandom } from '@iris/runtime';
@@ -40,6 +41,36 @@ describe('operators sign in by OpenID Connect', () => {
     expect(await status(signed.token, 'POST', '/v1/tenants', { name: 'Made by Ada' })).toBe(201);
     const [tenant] = await store.tenants.list({ limit: 1 });
     expect(await store.audit.list(tenant!.tenant_id, 1)).toMatchObject([{ actor: 'oidc:ada', action: 'tenant.create' }]);
+  });
+
+  test('on the docs page: the code that the issuer gave becomes a token that opens the API; another’s code, or without its secret, becomes none', async () => {
+    const entrance = (await (await fetch(`${url}/docs/sign-in`)).json()) as { authorization_endpoint: string; client_id: string };
+    expect(entrance.client_id).toBe(aud);
+    const redirect_uri = `${url}/docs`;
+    const code_verifier = 'v'.repeat(43);
+    const codeOf = async () => {
+      const at = new URL(entrance.authorization_endpoint);
+      const code_challenge = createHash('sha256').update(code_verifier).digest('base64url');
+      const asked = { client_id: entrance.client_id, redirect_uri, state: 's', code_challenge, code_challenge_method: 'S256' };
+      for (const [name, value] of Object.entries(asked)) at.searchParams.set(name, value);
+      return new URL((await fetch(at, { redirect: 'manual' })).headers.get('location')!).searchParams.get('code')!;
+    };
+    const exchange = async (body: object) => {
+      const response = await fetch(redirect_uri.replace(/docs$/, 'docs/sign-in'), {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      return { status: response.status, said: (await response.json()) as { token?: string } };
+    };
+    const code = await codeOf();
+    const { status: good, said } = await exchange({ code, code_verifier, redirect_uri });
+    expect(good).toBe(200);
+    expect(await status(said.token!)).toBe(200);
+    expect((await exchange({ code, code_verifier, redirect_uri })).status).toBe(401);
+    expect((await exchange({ code: await codeOf(), code_verifier: 'w'.repeat(43), redirect_uri })).status).toBe(401);
+    expect((await exchange({ code: 'made up', code_verifier, redirect_uri })).status).toBe(401);
+    expect((await exchange({ code: 1, code_verifier })).status).toBe(400);
   });
 
   test('roles are those of the claim; without one it opens nothing', async () => {

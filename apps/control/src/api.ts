@@ -9,6 +9,7 @@ import { announcer } from './announce.js';
 import type { ControlConfig } from './config.js';
 import { type Api, type ControlDeps, routing } from './control.js';
 import { docsPage } from './docs-page.js';
+import { docsSignIn } from './docs-sign-in.js';
 import { securityHeaders } from './headers.js';
 import { oidcFrom } from './oidc.js';
 import { agentRoutes } from './routes/agents.js';
@@ -47,7 +48,8 @@ export async function buildApi(deps: ControlDeps, config: ControlConfig): Promis
   });
   const announce = announcer({ bus, log });
   api.addHook('onClose', async () => announce.close());
-  const known = actors({ store, clock, admin_token: config.admin_token, oidc: oidcFrom(config, { clock, log }) });
+  const oidc = oidcFrom(config, { clock, log });
+  const known = actors({ store, clock, admin_token: config.admin_token, oidc });
   securityHeaders(api);
 
   // Checked by the compiled schemas: nothing is converted, filled in or taken away.
@@ -105,6 +107,7 @@ export async function buildApi(deps: ControlDeps, config: ControlConfig): Promis
   });
   api.get('/openapi.json', hidden, async (_request, reply) => reply.send(api.swagger()));
   docsPage(api);
+  docsSignIn(api, oidc);
 
   const quotas = Object.fromEntries(Object.keys(Quotas.properties).map((name) => [name, config[name as keyof Quotas]])) as Quotas;
   const routes = routing(deps, {

@@ -9,6 +9,9 @@ export const ControlConfig = Type.Object({
   admin_token: Type.String({ minLength: 16, secret: true, description: 'opens the admin API; at least 16 characters' }),
   oidc_issuer: Type.Optional(Type.String({ description: 'OpenID Connect issuer whose tokens open the admin API; with oidc_audience' })),
   oidc_audience: Type.Optional(Type.String({ description: 'what such a token must be for' })),
+  oidc_client_id: Type.Optional(
+    Type.String({ description: 'public client by which the docs page signs in (code flow with PKCE); default oidc_audience' }),
+  ),
   oidc_role_claim: Type.String({ default: 'roles', description: 'claim that holds iris-owner, iris-admin or iris-read-only' }),
   public_url: Type.Optional(Type.String({ description: 'where apps connect, such as wss://gateway.example/ws; told when pairing' })),
   ...ReachConfig,

@@ -4,6 +4,7 @@ const page = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Iris Gateway admin API</title>
 <link rel="stylesheet" href="docs/style.css"><script type="module" src="docs/script.js"></script></head>
 <body><header><h1>Iris Gateway admin API</h1><label>Token <input id="token" type="password" autocomplete="off" placeholder="Bearer token, kept in this page alone"></label>
+<button id="sign-in" hidden>Sign in</button><span id="signed"></span>
 <a href="openapi.json">openapi.json</a></header><main id="operations"><p>Loading…</p></main></body></html>`;
 
 const style = `
@@ -20,6 +21,36 @@ button{font:inherit;padding:.3rem 1rem;border:0;border-radius:4px;background:#24
 const script = `
 const add = (parent, name, text, more = {}) => { const one = document.createElement(name); for (const key of ['className', 'value', 'hidden', 'placeholder']) if (key in more) one[key] = more[key]; if (text !== undefined) one.textContent = text; parent.append(one); return one; };
 const main = document.getElementById('operations');
+const encoded = (bytes) => btoa(String.fromCharCode(...new Uint8Array(bytes))).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+const here = location.origin + location.pathname;
+const signIn = async () => {
+  const entrance = await (await fetch('docs/sign-in')).json().catch(() => ({}));
+  if (!entrance.authorization_endpoint) return;
+  const button = document.getElementById('sign-in');
+  button.hidden = false;
+  button.addEventListener('click', async () => {
+    const fresh = () => encoded(crypto.getRandomValues(new Uint8Array(32)));
+    const [state, code_verifier] = [fresh(), fresh()];
+    sessionStorage.setItem('sign-in', JSON.stringify({ state, code_verifier }));
+    const code_challenge = encoded(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(code_verifier)));
+    const url = new URL(entrance.authorization_endpoint);
+    const asked = { response_type: 'code', client_id: entrance.client_id, scope: entrance.scope, redirect_uri: here, state, code_challenge, code_challenge_method: 'S256' };
+    for (const [name, value] of Object.entries(asked)) url.searchParams.set(name, value);
+    location.assign(url);
+  });
+  const back = new URLSearchParams(location.search);
+  const begun = JSON.parse(sessionStorage.getItem('sign-in') ?? 'null');
+  sessionStorage.removeItem('sign-in');
+  if (!back.has('code') && !back.has('error')) return;
+  history.replaceState(null, '', here);
+  const said = document.getElementById('signed');
+  if (begun === null || back.get('state') !== begun.state || !back.has('code')) { said.textContent = 'Not signed in: ' + (back.get('error') ?? 'not begun here'); return; }
+  const response = await fetch('docs/sign-in', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ code: back.get('code'), code_verifier: begun.code_verifier, redirect_uri: here }) });
+  const answer = await response.json();
+  if (response.ok) document.getElementById('token').value = answer.token;
+  said.textContent = response.ok ? 'Signed in' : 'Not signed in: ' + answer.error.message;
+};
+signIn();
 const api = await (await fetch('openapi.json')).json();
 main.replaceChildren();
 const groups = new Map();
