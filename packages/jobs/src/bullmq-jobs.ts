@@ -10,6 +10,7 @@ import {
   type JobTable,
   type Working,
 } from './jobs.js';
+import { shareTurns } from './share-turns.js';
 
 export interface BullmqJobsOptions {
   /** `redis://` or `rediss://`, with user, password and database as usual. */
@@ -57,6 +58,7 @@ export function bullmqJobs({
     commandTimeout: patience_ms,
     socketTimeout: 3_000,
   });
+  const turns = shareTurns(asking, prefix);
   const queues = new Map<JobName, Queue>();
   const repeats = new Map<JobName, { data: Data; every_ms: number }>();
   const workings = new Set<Working>();
@@ -117,9 +119,12 @@ export function bullmqJobs({
   const repeatCheck = clock.every(repeatCheck_ms, keepAllRepeating);
 
   return {
-    async enqueue(name, data, { delay_ms = 0, id } = {}) {
+    async enqueue(name, data, { delay_ms = 0, id, share } = {}) {
       const options = { delay: delay_ms, ...(id === undefined ? {} : { deduplication: { id } }) };
-      await ask(`enqueue ${name}`, () => queueOf(name).add(name, data, options));
+      await ask(`enqueue ${name}`, async () => {
+        const priority = share === undefined ? undefined : await turns.place(name, share);
+        return queueOf(name).add(name, data, priority === undefined ? options : { ...options, priority });
+      });
     },
     async repeat(name, data, every_ms) {
       const repeat = { data, every_ms };
@@ -145,6 +150,7 @@ export function bullmqJobs({
       const running = new Set<Promise<void>>();
       const workers = (Object.entries(handlers) as [JobName, Handler][]).map(([name, handler]) => {
         const run = (job: Job<Data>) => {
+          turns.reached(name, job.opts.priority).catch((error: unknown) => log.debug('jobs.turn', { job: name, error }));
           const done = handle(job, handler).finally(() => running.delete(done));
           running.add(done);
           return done;

@@ -131,6 +131,38 @@ export function describeJobs(name: string, make: () => Promise<JobsSetting>): vo
       pauses.forEach((pause, i) => void expect(pause).toBeGreaterThanOrEqual(contractRetry_ms * 2 ** i - 5));
     });
 
+    test('LIM16: tenants take turns by their weights, however much each has asked for; who comes anew is next', async () => {
+      const began: string[] = [];
+      const { opened, open } = gate();
+      const ask = (tenant_id: string, weight: number, count: number) =>
+        Promise.all(
+          Array.from({ length: count }, (_, cursor) =>
+            jobs.enqueue('push.check', { tenant_id: tenant(tenant_id), cursor }, { share: { tenant_id: tenant(tenant_id), weight } }),
+          ),
+        );
+      await ask('loud', 10, 100);
+      await ask('heavy', 30, 60);
+      await jobs.work(
+        {
+          async 'push.check'({ tenant_id }) {
+            began.push(tenant_id);
+            if (began.length === 21) await opened;
+          },
+        },
+        { concurrency: 1 },
+      );
+      await until(() => began.length, 21).finally(() => began.length < 21 && open());
+      const count = (who: string, list: readonly string[]) => list.filter((one) => one === who).length;
+      expect(count('heavy', began.slice(0, 20))).toBeGreaterThanOrEqual(14);
+      expect(count('loud', began.slice(0, 20))).toBeGreaterThanOrEqual(4);
+      await ask('late', 10, 1);
+      await other.enqueue('push.check', { tenant_id: tenant('nobody'), cursor: 1 });
+      open();
+      await until(() => began.length, 162);
+      expect(began.slice(21, 22)).toEqual(['nobody']);
+      expect(began.indexOf('late')).toBeLessThanOrEqual(27);
+    });
+
     test('workers share the jobs; each runs once', async () => {
       const seen = new Map<string, number[]>();
       for (const [who, each] of [

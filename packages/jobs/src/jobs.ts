@@ -26,6 +26,12 @@ export const attempts = 5;
 /** Milliseconds before the second try; each further pause is twice as long. */
 export const firstRetry_ms = 1_000;
 
+export interface Share {
+  readonly tenant_id: TenantId;
+  /** Above 0. */
+  readonly weight: number;
+}
+
 /**
  * Work for later, done at least once by one of the workers. Guarantees nothing about order. Each kind has a queue of its own,
  * so that a kind that is slow or failing holds up no other.
@@ -35,8 +41,10 @@ export interface Jobs {
    * Rejects with {@link JobsUnavailable} within about two seconds when the queue cannot be reached.
    * @param options.delay_ms not before
    * @param options.id the same id again, while the first waits, changes nothing; once the first runs it is a new job
+   * @param options.share whose it is: when more of this kind waits than workers can do, tenants take turns by their weights, however much
+   * each has asked for. Jobs of nobody come first.
    */
-  enqueue<N extends JobName>(name: N, data: JobTable[N], options?: { delay_ms?: number; id?: string }): Promise<void>;
+  enqueue<N extends JobName>(name: N, data: JobTable[N], options?: { delay_ms?: number; id?: string; share?: Share }): Promise<void>;
   /**
    * Run it every `every_ms` on one worker of all, however many ask. One rhythm per name: the last asked for counts.
    * The first run is at most `every_ms` away. Kept up while this stays open, also when the queue loses its data.

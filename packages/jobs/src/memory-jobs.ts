@@ -1,4 +1,5 @@
-import { type Clock, type Log, silentLog, systemClock, type Timer } from '@iris/runtime';
+import type { TenantId } from '@iris/protocol';
+import { type Clock, type FairLine, fairLine, type Log, silentLog, systemClock, type Timer } from '@iris/runtime';
 import {
   attempts,
   firstRetry_ms as defaultFirstRetry_ms,
@@ -6,6 +7,7 @@ import {
   type Jobs,
   JobsUnavailable,
   type JobTable,
+  type Share,
   type Working,
 } from './jobs.js';
 
@@ -16,7 +18,14 @@ interface Job {
   readonly data: JobTable[JobName];
   readonly id?: string | undefined;
   readonly repeated?: true;
+  readonly share?: Share | undefined;
   tries: number;
+}
+
+/** Due. */
+interface Ready {
+  readonly plain: Job[];
+  readonly shared: FairLine<TenantId, Job>;
 }
 
 interface Worker {
@@ -54,7 +63,7 @@ export function memoryJobs({
   log = silentLog,
   firstRetry_ms = defaultFirstRetry_ms,
 }: MemoryJobsOptions = {}): MemoryJobs {
-  const ready = new Map<JobName, Job[]>();
+  const ready = new Map<JobName, Ready>();
   /** Not due yet. */
   const delayed = new Map<Job, Timer>();
   /** `name id` of jobs that have not started. */
@@ -65,9 +74,10 @@ export function memoryJobs({
   const idOf = (job: Job) => `${job.name} ${job.id}`;
 
   const due = (job: Job) => {
-    const queue = ready.get(job.name) ?? [];
+    const queue = ready.get(job.name) ?? { plain: [], shared: fairLine() };
     ready.set(job.name, queue);
-    queue.push(job);
+    if (job.share === undefined) queue.plain.push(job);
+    else queue.shared.push(job.share.tenant_id, { weight: job.share.weight, cost: 1 }, job);
     clock.soon(() => start(job.name));
   };
   const delay = (job: Job, ms: number) => {
@@ -81,7 +91,8 @@ export function memoryJobs({
     for (const worker of workers) {
       const handler = worker.handlers.get(name);
       while (handler !== undefined && (worker.free.get(name) ?? 0) > 0) {
-        const job = ready.get(name)?.shift();
+        const queue = ready.get(name);
+        const job = queue?.plain.shift() ?? queue?.shared.next();
         if (job === undefined) return;
         worker.free.set(name, worker.free.get(name)! - 1);
         // A second try does not hold the id: another may wait under it by now.
@@ -111,9 +122,9 @@ export function memoryJobs({
     const ownWorkers = new Set<Worker>();
     let closed = false;
     return {
-      async enqueue(name, data, { delay_ms = 0, id } = {}) {
+      async enqueue(name, data, { delay_ms = 0, id, share } = {}) {
         if (closed) throw new JobsUnavailable('closed');
-        const job: Job = { name, data: structuredClone(data), id, tries: 0 };
+        const job: Job = { name, data: structuredClone(data), id, share, tries: 0 };
         if (id !== undefined) {
           if (waitingIds.has(idOf(job))) return;
           waitingIds.add(idOf(job));
@@ -135,7 +146,7 @@ export function memoryJobs({
           data: kept,
           timer: clock.every(every_ms, () => {
             // As with the real queue: one that is still waiting is not doubled.
-            if (!ready.get(name)?.some((job) => job.repeated)) due({ name, data: one.data, repeated: true, tries: 0 });
+            if (!ready.get(name)?.plain.some((job) => job.repeated)) due({ name, data: one.data, repeated: true, tries: 0 });
           }),
         };
         repeats.set(name, one);
@@ -178,7 +189,7 @@ export function memoryJobs({
     connect,
     get waiting() {
       let count = delayed.size;
-      for (const queue of ready.values()) count += queue.length;
+      for (const { plain, shared } of ready.values()) count += plain.length + shared.size;
       return count;
     },
     async close() {

@@ -14,7 +14,14 @@ export interface MediaReady {
 /** What a worker says may be lost. */
 const poll_ms = 1_000;
 
-export function mediaReady(deps: { store: Store; jobs: Jobs; clock: Clock; log: Log; session_id: SessionId }): MediaReady {
+export function mediaReady(deps: {
+  store: Store;
+  jobs: Jobs;
+  clock: Clock;
+  log: Log;
+  session_id: SessionId;
+  weightOf: (tenant_id: TenantId) => number;
+}): MediaReady {
   const { store, jobs, clock, log, session_id } = deps;
   const waiting = new Map<string, Set<() => void>>();
   const keyOf = (tenant_id: TenantId, media_id: string) => `${tenant_id}\n${media_id}`;
@@ -38,7 +45,11 @@ export function mediaReady(deps: { store: Store; jobs: Jobs; clock: Clock; log: 
       if (row.processed) return row;
       const { tenant_id, media_id } = row;
       const until = clock.now() + within_ms;
-      const asking = jobs.enqueue('media.process', { tenant_id, media_id, session_id }, { id: media_id });
+      const asking = jobs.enqueue(
+        'media.process',
+        { tenant_id, media_id, session_id },
+        { id: media_id, share: { tenant_id, weight: deps.weightOf(tenant_id) } },
+      );
       asking.catch((error: unknown) => log.warn('session.media_not_asked', { media_id, error }));
       for (;;) {
         const left = until - clock.now();
