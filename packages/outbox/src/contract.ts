@@ -522,6 +522,33 @@ export function describeOutbox(name: string, make: () => Promise<OutboxSetting>)
       });
     });
 
+    describe('attempts', () => {
+      const rate = { per_minute: 600, burst: 3 };
+      const of = () => `10.0.0.1 ${freshTenant()}`;
+
+      test('LIM8: one bucket for all who ask; what is given back can be taken again, and more comes with time', async () => {
+        const name = of();
+        const taken = await Promise.all([outbox, other, outbox].map((each) => each.attempt(name, rate)));
+        expect(taken).toEqual([0, 0, 0]);
+        const wait = await other.attempt(name, rate);
+        expect(wait).toBeGreaterThan(0);
+        expect(wait).toBeLessThanOrEqual(100);
+        expect(await outbox.attempt(of(), rate)).toBe(0);
+        expect(await other.attempt(name, rate, -1)).toBe(0);
+        expect(await outbox.attempt(name, rate)).toBe(0);
+        await setting.pass(wait + 5);
+        expect(await outbox.attempt(name, rate)).toBe(0);
+      });
+
+      test('giving back fills it, and no more', async () => {
+        const name = of();
+        for (let n = 0; n < 5; n++) await outbox.attempt(name, rate, -1);
+        const answers = [];
+        for (let n = 0; n < 6; n++) answers.push(await outbox.attempt(name, { per_minute: 1, burst: 3 }));
+        expect(answers.filter((wait) => wait === 0)).toHaveLength(3);
+      });
+    });
+
     describe('values and the end', () => {
       test('values are set, overwritten and removed in one call', async () => {
         await outbox.put(tenant, { a: '1', b: '2', 'turn:x': '{"t":"ü"}' });

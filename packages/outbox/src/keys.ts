@@ -31,3 +31,6 @@ export const keyNames = Object.keys(names) as KeyName[];
 
 /** Tenant ids are ours: letters, digits, `-` and `_`. */
 export const keyOf = (tenant_id: TenantId, name: KeyName): string => `iris:{${tenant_id}}:${names[name]}`;
+
+/** String: when the bucket of what is limited for all edges together is full again. Belongs to no tenant, and goes by itself. */
+export const attemptsKey = (of: string): string => `iris:attempts:{${of}}`;

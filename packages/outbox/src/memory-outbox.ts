@@ -37,6 +37,8 @@ export function memoryOutbox({
   deliver = ({ run }) => queueMicrotask(run),
 }: MemoryOutboxOptions = {}): MemoryOutbox {
   const tenants = new Map<TenantId, rules.Tenant>();
+  /** When each bucket is full again. */
+  const attempts = new Map<string, number>();
   const listeners = new Set<() => void>();
   let run = 1;
   let connected = true;
@@ -102,6 +104,17 @@ export function memoryOutbox({
       },
       watermark: (tenant_id, device_id) => call('watermark', () => seenOf(tenant_id).marks.get(device_id)),
       devices: (tenant_id) => call('devices', () => rules.devices(seenOf(tenant_id), clock.now())),
+      attempt: (of, { per_minute, burst }, count = 1) =>
+        call('attempt', () => {
+          const now = clock.now();
+          const interval = 60_000 / per_minute;
+          const full_at = Math.max(now, attempts.get(of) ?? 0) + interval * count;
+          const wait = full_at - now - interval * burst;
+          if (wait > 0) return Math.ceil(wait);
+          if (full_at > now) attempts.set(of, full_at);
+          else attempts.delete(of);
+          return 0;
+        }),
       put(tenant_id, values) {
         const kept = Object.entries(values);
         return call('put', () => {
@@ -144,6 +157,7 @@ export function memoryOutbox({
     connect,
     forgetEverything() {
       tenants.clear();
+      attempts.clear();
       run++;
       reconnected();
     },

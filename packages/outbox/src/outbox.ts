@@ -71,6 +71,12 @@ export interface Outbox {
   put(tenant_id: TenantId, values: Record<string, string | null>): Promise<void>;
   values(tenant_id: TenantId): Promise<Map<string, string>>;
 
+  /**
+   * Take one from a bucket that everyone shares, such as failed hellos of an address; or, with `count` -1, give back one that was taken.
+   * Lost with the outbox, and then full again. Returns 0, or the milliseconds to wait: then nothing was taken.
+   */
+  attempt(of: string, rate: { readonly per_minute: number; readonly burst: number }, count?: 1 | -1): Promise<number>;
+
   /** Everything of a tenant, gone. */
   drop(tenant_id: TenantId): Promise<void>;
 

@@ -1,6 +1,6 @@
 import type { ConnectionId, Cursor, DeviceId, EdgeId, TenantId } from '@iris/protocol';
 import { type Clock, type Log, type Random, silentLog, systemClock, systemRandom } from '@iris/runtime';
-import { keyNames, keyOf } from './keys.js';
+import { attemptsKey, keyNames, keyOf } from './keys.js';
 import {
   type AppendBatch,
   type Appended,
@@ -12,7 +12,8 @@ import {
   type OutboxRefusal,
 } from './outbox.js';
 import { type Line, redisLink } from './redis-link.js';
-import { type ScriptName, scripts } from './scripts.js';
+import { type Argument, script, scriptOn, together } from './redis-script.js';
+import type { ScriptName } from './scripts.js';
 
 export interface RedisOutboxOptions {
   /** `redis://` or `rediss://`, with user, password and database as usual. */
@@ -144,6 +145,9 @@ export async function redisOutbox({
       });
     },
 
+    attempt: (of, { per_minute, burst }, count = 1) =>
+      link.run('attempt', (line) => scriptOn<number>(line, 'attempt', [attemptsKey(of)], [60_000 / per_minute, burst, count])),
+
     async put(tenant_id, values) {
       const entries = Object.entries(values);
       const set = entries.filter((entry): entry is [string, string] => entry[1] !== null);
@@ -162,33 +166,6 @@ export async function redisOutbox({
     onReconnected: (listener) => link.onReconnected(listener),
     close: () => link.close(),
   };
-}
-
-type Argument = string | number | Buffer;
-
-/** @param binary give strings in the reply as Buffers */
-async function script<R>(line: Line, name: ScriptName, tenant_id: TenantId, args: Argument[], binary = false): Promise<R> {
-  const { sha, keys, text } = scripts.get(name)!;
-  const call = binary ? line.client.callBuffer.bind(line.client) : line.client.call.bind(line.client);
-  const given = [keys.length, ...keys.map((key) => keyOf(tenant_id, key)), ...args];
-  try {
-    return (await call('EVALSHA', [sha, ...given])) as R;
-  } catch (error) {
-    // Someone flushed the scripts.
-    if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    return (await call('EVAL', [text, ...given])) as R;
-  }
-}
-
-/** Write what `send` sends in one system call. */
-function together<R>(line: Line, send: () => Promise<R>[]): Promise<R[]> {
-  const { stream } = line.client;
-  stream.cork();
-  try {
-    return Promise.all(send());
-  } finally {
-    stream.uncork();
-  }
 }
 
 /** One group per tenant, none longer than `most`. */

@@ -17,6 +17,8 @@ const keysOf = {
   confirm: ['marks'],
   devices: ['marks', 'live'],
   put: ['values'],
+  // Its key is no tenant's.
+  attempt: [],
 } as const satisfies Record<string, readonly KeyName[]>;
 
 export type ScriptName = keyof typeof keysOf;
