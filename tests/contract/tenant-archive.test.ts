@@ -5,7 +5,7 @@ import { memoryHub } from '@iris/bus';
 import { buildApi, defaultControlConfig } from '@iris/control';
 import { filesystemMedia, type MediaStore } from '@iris/media';
 import { memoryOutbox } from '@iris/outbox';
-import type { ChatId, DeviceId, MediaId, ObjectId, TenantId, TokenId, TurnId } from '@iris/protocol';
+import type { ChatId, DeviceId, MediaId, MessageId, ObjectId, TenantId, ThreadId, TokenId, TurnId } from '@iris/protocol';
 import { silentLog, systemClock, systemRandom } from '@iris/runtime';
 import { migrate, postgresArchive, prismaStore, type Store } from '@iris/store';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -75,6 +75,9 @@ async function contents(store: Store, tenant_id: TenantId) {
     messages: pages.map((page) => (typeof page === 'string' ? page : plain(page.rows))),
     reads: plain(await store.reads.list(tenant_id)),
     devices: plain(await store.devices.list(tenant_id)),
+    agents: plain(await store.agents.list(tenant_id)),
+    media: plain((await Promise.all(['md_1', 'md_2'].map((id) => store.media.get(tenant_id, id as MediaId)))).flatMap((row) => row ?? [])),
+    usage: await store.usage.days(tenant_id, '1970-01-01', '1970-01-02'),
   };
 }
 
@@ -84,8 +87,10 @@ describe('a tenant as an archive', () => {
   let there: Awaited<ReturnType<typeof stack>>;
   const tenant_id = 'moved' as TenantId;
   const other = 'stays' as TenantId;
+  const preview = Buffer.from('a small picture');
   const file = Buffer.from('bytes of a file '.repeat(10_000));
   let exported: Buffer;
+  let removed: MessageId;
 
   beforeAll(async () => {
     [first, second] = await Promise.all([stack(), stack()]);
@@ -106,6 +111,11 @@ describe('a tenant as an archive', () => {
     await store.tenants.setQuotas(tenant_id, { devices: 12 });
     const made = await store.channels.create({ tenant_id, name: 'Second', auto: false, idempotency_key: 'k', max: 9, at: 2 });
     const channel = (made as { row: { chat_id: ChatId } }).row;
+    await store.agents.create({ tenant_id, agent_id: 'second' as never, name: 'Second agent', is_default: false, at: 2 });
+    const split = await store.channels.create({
+      ...{ tenant_id, chat_id: channel.chat_id, name: 'Aside', auto: true, idempotency_key: 'k2', max: 9, at: 2 },
+    });
+    const thread = (split as { row: { thread_id: ThreadId | null } }).row;
     await store.devices.hello({
       tenant_id,
       device_id: 'phone' as DeviceId,
@@ -127,20 +137,30 @@ describe('a tenant as an archive', () => {
     const sha256 = '0'.repeat(64);
     const content = { object_id: 'ob_1' as ObjectId, size: file.length, sha256 };
     const kept = { ...content, uploaded_sha256: sha256, processed: true };
-    await store.media.insert({ ...row, ...kept, filename: 'ä.txt', details: {}, created_at: 4 }, content);
+    await store.media.insert(
+      { ...row, ...kept, filename: 'ä.png', details: { width: 9, height: 9, thumb_media_id: 'md_2' }, created_at: 4 },
+      content,
+    );
     await put(media, tenant_id, 'ob_1' as ObjectId, file);
+    // Its preview is a file of its own.
+    const small = { object_id: 'ob_2' as ObjectId, size: preview.length, sha256: '1'.repeat(64) };
+    const beside = { ...row, media_id: 'md_2' as MediaId, filename: 'ä.webp', mime: 'image/webp', details: {}, created_at: 4 };
+    await store.media.insert({ ...beside, ...small, uploaded_sha256: small.sha256, processed: true }, small);
+    await put(media, tenant_id, 'ob_2' as ObjectId, preview);
     const texts = Array.from({ length: 1_200 }, (_, n) => `message ${n} says ${n % 7 === 0 ? 'geheimnisvoll' : 'hello'} 天气`);
     const messages = texts.map((text, n) =>
       userMessage(tenant_id, {
         text,
         cursor: n + 1,
         ...(n % 3 === 0 ? { chat_id: channel.chat_id } : {}),
+        ...(n % 9 === 0 ? { thread_id: thread.thread_id } : {}),
         ...(n === 5 ? { media: [{ media_id: 'md_1' }] } : {}),
       }),
     );
     await store.messages.insert(messages.map((message) => ({ message })));
     await store.messages.insert([{ message: userMessage(other, { text: 'not to be moved' }) }]);
-    await store.messages.remove(tenant_id, lane, [messages[7]!.message_id], 9);
+    removed = messages[7]!.message_id;
+    await store.messages.remove(tenant_id, lane, [removed], 9);
     await store.reads.advance({ ...lane, tenant_id, device_id: 'phone' as DeviceId, message_id: messages[8]!.message_id, cursor: 9 });
     const turn = {
       turn_id: 'tn_1' as TurnId,
@@ -160,11 +180,15 @@ describe('a tenant as an archive', () => {
     exported = Buffer.from(await answer.arrayBuffer());
     const imported = await there.call('POST', '/v1/tenants/import', new Uint8Array(exported), 'application/gzip');
     const body = (await imported.json()) as { tenant_id: TenantId; device_token: string; rows: Record<string, number>; files: number };
-    expect([imported.status, body.tenant_id, body.files]).toEqual([201, tenant_id, 1]);
-    expect(body.rows).toMatchObject({ message: 1_200, channel: 2, media: 1, read_state: 1, device: 1, turn: 1 });
-    expect(await contents(there.store, tenant_id)).toEqual(await contents(here.store, tenant_id));
+    expect([imported.status, body.tenant_id, body.files]).toEqual([201, tenant_id, 2]);
+    expect(body.rows).toMatchObject({ message: 1_200, channel: 3, media: 2, agent: 2, read_state: 1, device: 1, turn: 1 });
+    const held = await contents(there.store, tenant_id);
+    expect(held).toEqual(await contents(here.store, tenant_id));
+    expect([held.media.length, held.agents.length, held.usage.length]).toEqual([2, 2, 1]);
+    expect(await there.store.messages.get(tenant_id, removed)).toBeUndefined();
     expect(await there.store.tenants.get(tenant_id)).toMatchObject({ name: 'Of moved ä', state: 'active', quotas: { devices: 12 } });
     expect(await bytesOf(there.media, tenant_id, 'ob_1' as ObjectId)).toEqual(file);
+    expect(await bytesOf(there.media, tenant_id, 'ob_2' as ObjectId)).toEqual(preview);
     for (const text of ['geheimnisvoll', '天气', 'message 777']) {
       const [was, is] = await Promise.all([here, there].map(({ store }) => store.messages.search(tenant_id, { text, limit: 50 })));
       expect(is!.rows.length).toBeGreaterThan(0);
@@ -175,7 +199,7 @@ describe('a tenant as an archive', () => {
     expect(await there.store.tenants.get(other)).toBeUndefined();
     // Numbers go on from where they were: nothing is given twice.
     const next = await there.store.channels.create({ tenant_id, name: 'Third', auto: false, idempotency_key: 'k3', max: 9, at: 2 });
-    expect(next).toMatchObject({ row: { chat_id: 'android:chan_2' } });
+    expect(next).toMatchObject({ row: { chat_id: 'android:chan_3' } });
     expect((await there.store.tenants.reserveCursors(tenant_id, 1))!.from).toBe((await here.store.tenants.get(tenant_id))!.cursor_reserved);
   });
 
@@ -210,11 +234,11 @@ describe('a tenant as an archive', () => {
       stores: {
         sockets: { told: true },
         outbox: { removed: true },
-        media: { removed: true, files: 1 },
+        media: { removed: true, files: 2 },
         rows: { removed: counted, left: {} },
       },
     });
-    expect(counted).toMatchObject({ tenant: 1, message: 1_200, channel: 2 });
+    expect(counted).toMatchObject({ tenant: 1, message: 1_200, channel: 3 });
     expect(await here.archive.count(tenant_id)).toEqual(new Map());
     expect(await here.media.stat(tenant_id, 'ob_1' as ObjectId)).toBeUndefined();
     expect((await here.call('GET', `/v1/tenants/${tenant_id}`)).status).toBe(404);

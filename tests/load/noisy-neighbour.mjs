@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 import { cluster, dialUrl, realPatience, testDevice } from '@iris/testkit';
 
 const sendsPerSecond = 20;
-const noisyDevices = 20;
+const noisyDevices = 5;
 
 if (process.argv[2] === 'noise') await noise(JSON.parse(process.argv[3]));
 else await measure();
