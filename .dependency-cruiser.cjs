@@ -101,7 +101,7 @@ module.exports = {
       { path: '^(apps|packages)/', pathNot: '^(apps|packages)/$2/', dependencyTypes: ['local'] },
     ),
 
-    vendor('uWebSockets.js', 'uWebSockets\\.js', 'apps/edge/src/(uws-server|http-exchange)\\.ts'),
+    vendor('uWebSockets.js', 'uWebSockets\\.js', 'apps/edge/src/(uws-server|uws-socket|uws-http|http-exchange)\\.ts'),
     vendor('nats', '@nats-io/[^/]+', 'packages/bus/src/nats-bus\\.ts'),
     vendor('bullmq', 'bullmq', 'packages/jobs/src/bullmq-jobs\\.ts'),
     vendor('ioredis', 'ioredis', '(packages/outbox/src/redis-link\\.ts|packages/jobs/src/bullmq-jobs|packages/devstack/src/)'),

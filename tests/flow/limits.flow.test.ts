@@ -55,6 +55,41 @@ test('LIM10: connections of a tenant have a quota', async () => {
   expect(await three.hello()).toMatchObject({ type: 'error', payload: { code: 'rate_limited' } });
 });
 
+test('LIM6: a device that comes back through another edge finds its bucket as it left it', () =>
+  onStage(
+    async ({ world, tenant }) => {
+      const hopper = await tenant.join('hopper', { edge: 0 });
+      expect(
+        (await Promise.all(Array.from({ length: 12 }, (_, i) => hopper.send(`${i}`)))).filter(({ type }) => type === 'error'),
+      ).toHaveLength(2);
+      const again = await tenant.join('hopper', { edge: 1 });
+      const answers = await Promise.all(Array.from({ length: 10 }, (_, i) => again.send(`again ${i}`)));
+      const refused = answers.filter(({ type }) => type === 'error');
+      // An edge's own bucket is asked first; the one behind all edges is a second larger.
+      expect(refused.length).toBeGreaterThanOrEqual(8);
+      for (const { payload } of refused) expect(payload).toMatchObject({ code: 'rate_limited', retry_after_ms: expect.any(Number) });
+      await world.advance(3_000);
+      expect(await again.send('later')).toMatchObject({ type: 'message' });
+    },
+    { quotas: { sends_per_second: 1, sends_burst: 10, waiting_per_lane: 1_000 }, unchecked: true },
+  ));
+
+test('LIM7: so do its frames', () =>
+  onStage(
+    async ({ world, tenant }) => {
+      const ask = async (edge: number) => {
+        const device = await tenant.join('hopper', { edge });
+        const answers = await Promise.all(Array.from({ length: 20 }, () => device.request('commands.catalog', {})));
+        return answers.filter(({ type }) => type !== 'error').length;
+      };
+      expect(await ask(0)).toBe(20);
+      expect(await ask(1)).toBeLessThanOrEqual(2);
+      await world.advance(20_000);
+      expect(await ask(0)).toBe(20);
+    },
+    { quotas: { frames_per_second: 1, frames_burst: 20 } },
+  ));
+
 test('LIM6: what a tenant’s devices send together is limited across edges; another tenant is not', () =>
   onStage(
     async ({ world, tenant, a, b }) => {

@@ -1,7 +1,7 @@
 import { type Control, subjects } from '@iris/bus';
 import { makeToken, type TenantId, type TokenId } from '@iris/protocol';
 import { tokenHash } from '@iris/store';
-import { lane, makeWorld, onStage, type TestDevice, type World } from '@iris/testkit';
+import { lane, makeWorld, onStage, type TestDevice, type World, type WorldTenant } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 
 /** What the admin API says to everyone, after the store has it (apps/control/src/api.test.ts holds that order). */
@@ -139,11 +139,14 @@ describe('C126 LIM8: guessing', () => {
       }
     };
     const ofOne: (string | undefined)[] = [];
+    const began = world.time.now();
     for (let round = 0; round < 20; round++)
       ofOne.push(...(await Promise.all(Array.from({ length: 50 }, (_, n) => guess(round * 50 + n, '10.66.0.1')))));
-    // Two edges, each of which counts for itself.
-    expect(ofOne.filter((code) => code === 'auth').length).toBeLessThanOrEqual(2 * 21);
-    expect(tried).toBeLessThanOrEqual(2 * 21);
+    // However many edges they come by: it was less than half a minute.
+    const most = 20 + Math.ceil((world.time.now() - began) / 6_000);
+    expect(ofOne.filter((code) => code === 'auth').length).toBeLessThanOrEqual(most);
+    expect(tried).toBeLessThanOrEqual(most);
+    expect(tried).toBeGreaterThanOrEqual(20);
     expect(ofOne.filter((code) => code === undefined)).toEqual([]);
     const many = Promise.all(Array.from({ length: 500 }, (_, n) => guess(2_000 + n, `10.${n >> 8}.${n & 255}.7`)));
     const at = world.time.now();
@@ -154,6 +157,55 @@ describe('C126 LIM8: guessing', () => {
     for (const member of [...world.edges, ...world.sessions, ...world.workers]) member.kill();
     world.time.end();
   });
+});
+
+describe('LIM8: guessing through two edges', () => {
+  const guesses = async (tenant: WorldTenant, count: number) => {
+    const codes = await Promise.all(
+      Array.from({ length: count }, async (_, n) => {
+        const device = tenant.device(`g${n}`, {
+          edge: n % 2,
+          token: makeToken('device', tenant.tenant_id, `guess${n}`.padEnd(32, 'x')),
+          address: '10.66.0.1',
+        });
+        await device.connect();
+        return (await device.hello()).payload.code;
+      }),
+    );
+    return codes.filter((code) => code === 'auth').length;
+  };
+  const on = async (run: (world: World, tenant: WorldTenant) => Promise<void>) => {
+    const world = await makeWorld();
+    await run(world, await world.tenant());
+    for (const member of [...world.edges, ...world.sessions, ...world.workers]) member.kill();
+    world.time.end();
+  };
+
+  test('while Redis is away each edge holds its own bucket, and no more', () =>
+    on(async (world, tenant) => {
+      world.backbone.outbox.setConnected(false);
+      const tried = await guesses(tenant, 200);
+      expect(tried).toBeGreaterThan(20);
+      expect(tried).toBeLessThanOrEqual(2 * 21);
+    }));
+
+  test('many who are in the right behind one address get in through both, at once', () =>
+    on(async (world, tenant) => {
+      const at = world.time.now();
+      const types = await Promise.all(
+        Array.from(
+          { length: 100 },
+          async (_, n) =>
+            (
+              await tenant
+                .device(`d${n}`, { edge: n % 2, address: '10.66.0.1', token: await deviceToken(world, tenant.tenant_id, `k${n}x`) })
+                .join()
+            ).type,
+        ),
+      );
+      expect(types.filter((type) => type === 'hello.ack')).toHaveLength(100);
+      expect(world.time.now() - at).toBeLessThan(2_000);
+    }));
 });
 
 test('C129 HEL3: what is said before hello has no effect, and the socket is closed after the first', () =>
@@ -182,6 +234,9 @@ test('C129 HEL3: what is said before hello has no effect, and the socket is clos
     { unchecked: true },
   ));
 
+/** `IRIS_CUTS=50000` cuts that often. */
+const cutsInAll = Number(process.env.IRIS_CUTS ?? 300);
+
 describe('resources', () => {
   test('C135: sockets that are cut at random while the backend is slow leave nothing behind, and break nothing', () =>
     onStage(
@@ -189,8 +244,8 @@ describe('resources', () => {
         const dice = world.chance.fork('cuts');
         world.backbone.faults = { ...world.backbone.faults, store_ms: [0, 2_000], outbox_ms: [0, 200] };
         const cuts: Promise<unknown>[] = [];
-        for (let n = 0; n < 300; n++) {
-          const device = tenant.device(`d${n % 40}`, { edge: n % 2, address: `10.1.${n >> 8}.${n & 255}` });
+        for (let n = 0; n < cutsInAll; n++) {
+          const device = tenant.device(`d${n % 40}`, { edge: n % 2, address: `10.${1 + (n >> 16)}.${(n >> 8) & 255}.${n & 255}` });
           const live = async (one: TestDevice) => {
             await one.connect();
             void one.hello({}, { within_ms: 60_000 }).catch(() => {});

@@ -14,6 +14,9 @@ export const EdgeConfig = Type.Object({
   hello_failures_burst: count(20, 'failed hellos of one address at once'),
   hellos_per_second: count(500, 'hellos of devices a second that are passed on; others wait their turn'),
   hellos_burst: count(1_000, 'hellos of devices at once that are passed on'),
+  agent_hellos_per_second: count(50, 'hellos of agents a second that are passed on; others wait their turn'),
+  agent_hellos_burst: count(100, 'hellos of agents at once that are passed on'),
+  hello_wait_ms: ms(15_000, 'a hello waits for its turn; who would wait longer is told at once to come back'),
   waiting_frames: count(1_000, 'frames a device may send behind hello before it is answered'),
   waiting_bytes: bytes(1024 * 1024, 'of such frames'),
 

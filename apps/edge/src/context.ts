@@ -48,7 +48,7 @@ export interface EdgeContext {
   readonly forward: Forward;
   readonly pages: Pages;
   readonly addresses: Addresses;
-  readonly admission: Admission;
+  readonly admission: { readonly device: Admission; readonly agent: Admission };
   /** Every connection whose answers may still come, by id; closed ones as long as they wait for some. */
   readonly connections: Map<ConnectionId, DeviceConnection | AgentLink>;
   /** Questions of the edge's own that have no answer yet. */
@@ -69,7 +69,7 @@ export interface EdgeContext {
   /** Agents' links past hello. */
   readonly links: Set<AgentLink>;
   /** Connections whose hello is being tried at their address's cost. */
-  readonly trying: Set<DeviceConnection | AgentLink>;
+  readonly trying: Map<DeviceConnection | AgentLink, 'here' | 'everywhere'>;
   /** Tokens that were good lately, hashed: their holders are not locked out by what others at their address try. */
   readonly good_tokens: Set<string>;
   /** Revocations of the last seconds, for those whose hello was being answered meanwhile. */

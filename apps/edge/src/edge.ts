@@ -1,30 +1,30 @@
 import { type Subscription, subjects } from '@iris/bus';
-import { type ConnectionId, closeCodes, type EdgeId } from '@iris/protocol';
+import { closeCodes, type EdgeId } from '@iris/protocol';
 import { systemRandom, type Timer } from '@iris/runtime';
 import { admission } from './admission.js';
-import { agentClosed, agentOverdue, displaced, linksTick } from './agent/deliver.js';
+import { agentClosed, displaced, linksTick } from './agent/deliver.js';
 import { receiveAgent } from './agent/inbound.js';
 import { AgentLink } from './agent/link.js';
 import { pump, stuckTick } from './catch-up.js';
 import type { EdgeConfig } from './config.js';
 import { pong, pushPingTick, refresh, refreshTick, roundTick, writeMarks } from './confirm.js';
 import { DeviceConnection, type Handlers, memberOf } from './connection.js';
-import type { EdgeContext, EdgeDeps, EdgeMeters } from './context.js';
+import type { EdgeContext, EdgeDeps } from './context.js';
 import { control, deliver } from './deliver.js';
 import { drain } from './drain.js';
 import { checkHeads } from './feed.js';
-import { forward, type InFlight } from './forward.js';
+import { forward } from './forward.js';
 import { greetingTick } from './hello.js';
 import type { HttpExchange } from './http-exchange.js';
 import { receive } from './inbound.js';
-import { unanswered } from './knock.js';
 import { closed } from './leave.js';
 import { wakePull } from './local/media-pull.js';
 import { mediaOverdue } from './media-ask.js';
 import { serveMedia } from './media-http.js';
-import { close, refuse } from './outbound.js';
+import { metersOf } from './meters.js';
+import { overdue } from './overdue.js';
 import { pages } from './pages.js';
-import { answerOverdue, answerPush, type HttpReply } from './push-answer.js';
+import { answerPush, type HttpReply } from './push-answer.js';
 import { addresses } from './rate-limit.js';
 import { relayDoor } from './relay/door.js';
 import { seekTick } from './repair.js';
@@ -66,6 +66,8 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
   const { bus, outbox, clock, log, edge_id } = deps;
   const meters = metersOf(deps);
   const time = { tick: 0 };
+  const random = deps.random ?? systemRandom;
+  const { hellos_per_second, hellos_burst, agent_hellos_per_second, agent_hellos_burst, hello_wait_ms: patience_ms } = config;
   const connections: EdgeContext['connections'] = new Map();
   const edge: EdgeContext = {
     edge_id,
@@ -78,11 +80,14 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     meters,
     time,
     connections,
-    random: deps.random ?? systemRandom,
+    random,
     groups: deps.groups,
     pages: pages(outbox, config),
     addresses: addresses(config),
-    admission: admission(config),
+    admission: {
+      device: admission({ per_second: hellos_per_second, burst: hellos_burst, patience_ms }, random),
+      agent: admission({ per_second: agent_hellos_per_second, burst: agent_hellos_burst, patience_ms }, random),
+    },
     forward: forward({
       bus,
       clock,
@@ -104,7 +109,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     rounds: Array.from({ length: toTicks(config.ping_ms) }, () => new Set()),
     greeting: new Set(),
     links: new Set(),
-    trying: new Set(),
+    trying: new Map(),
     good_tokens: new Set(),
     revoked: [],
     left_buckets: new Map(),
@@ -134,7 +139,8 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     time.tick++;
     const is = (ms: number) => time.tick % toTicks(ms) === 0;
     edge.forward.tick();
-    edge.admission.tick(clock.now());
+    edge.admission.device.tick(clock.now());
+    edge.admission.agent.tick(clock.now());
     greetingTick(edge);
     seekTick(edge);
     stuckTick(edge);
@@ -243,37 +249,8 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
   return self;
 }
 
-/** A request was not answered by its deadline: nobody asks for it any more. */
-function overdue(edge: EdgeContext, connection_id: ConnectionId, request: InFlight) {
-  const answering = edge.answering.get(connection_id);
-  if (answering !== undefined) return answerOverdue(answering);
-  const connection = edge.connections.get(connection_id);
-  if (connection === undefined) return;
-  if (request.type === 'hello') unanswered(edge, connection);
-  edge.log.warn('edge.overdue', { type: request.type, peer: connection.peer });
-  if (connection.peer === 'agent') return agentOverdue(edge, connection, request);
-  if (connection.state.kind === 'closed') return;
-  if (request.id !== undefined || request.type === 'hello') refuse(edge, connection, request.id, 'internal', 'no answer in time');
-  // Without an answer to its hello there is nothing it can do here.
-  if (request.type === 'hello') close(edge, connection, 'full', 'no session');
-}
-
 function sweep(edge: EdgeContext): void {
   const now = edge.clock.now();
   edge.addresses.sweep(now);
   for (const [key, full_at] of edge.left_buckets) if (full_at <= now) edge.left_buckets.delete(key);
-}
-
-function metersOf({ meter }: EdgeDeps): EdgeMeters {
-  return {
-    frames_in: meter.counter('iris_edge_frames_in_total'),
-    frames_out: meter.counter('iris_edge_frames_out_total'),
-    errors: meter.counter('iris_edge_errors_total'),
-    closed: meter.counter('iris_edge_closed_total'),
-    limited: meter.counter('iris_edge_rate_limited_total'),
-    gaps: meter.counter('iris_edge_gaps_total'),
-    resends: meter.counter('iris_edge_resends_total'),
-    request_seconds: meter.histogram('iris_edge_request_seconds'),
-    media_bytes: meter.counter('iris_media_bytes_total'),
-  };
 }

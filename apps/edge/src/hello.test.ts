@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { rig } from './testing/rig.js';
-import { bodyOf, bytes, deviceToken, tenant } from './testing/scripted-session.js';
+import { agentToken, bodyOf, bytes, deviceToken, tenant } from './testing/scripted-session.js';
 
 describe('before hello', () => {
   test('HEL2 no hello within 10 s closes with 4408, and not a socket that has said it', async () => {
@@ -107,30 +107,44 @@ describe('before hello', () => {
     expect(edge.stats()).toMatchObject({ greeting: 4, devices: 1, known: 5 });
   });
 
-  test('a herd that returns is let in at a bounded rate, in order; who waits too long is told to come back; who goes costs nothing', async () => {
-    const { clock, connect, hello, session, edge } = await rig({ hellos_per_second: 4, hellos_burst: 4, sockets_before_hello: 1_000 });
-    const herd = Array.from({ length: 120 }, (_, n) => {
-      const socket = connect('/ws', `10.0.${n}.1`);
-      socket.say(hello(`d${n}`));
-      return socket;
-    });
-    await clock.settle();
-    const asked = () => session.requests.filter(({ type }) => type === 'hello').length;
-    expect(asked()).toBe(4);
-    for (const gone of herd.slice(4, 8)) gone.drop();
-    await clock.advance(5_000);
-    expect(asked()).toBe(24);
-    await clock.advance(20_000);
-    expect(asked()).toBeLessThanOrEqual(4 + 4 * 21);
-    const refused = herd.filter(({ closedWith }) => closedWith?.code === 1013);
-    expect(refused.length).toBeGreaterThan(20);
-    expect(edge.stats()).toMatchObject({ greeting: 0, in_flight: 0 });
-    // The first who came are in.
-    const greeted = ({ heard }: (typeof herd)[number]) => heard.some(({ type }) => type === 'hello.ack');
-    expect([...herd.slice(0, 4), ...herd.slice(8, 28)].every(greeted)).toBe(true);
-    expect(herd.slice(4, 8).some(greeted)).toBe(false);
-    expect(herd.filter(greeted)).toHaveLength(asked());
-  });
+  test.each(['/ws', '/agent'] as const)(
+    'a herd that returns to %s is let in at a bounded rate, in order; who would wait too long is told when to come back, each at another time',
+    async (path) => {
+      const { clock, connect, hello, session, edge } = await rig({
+        ...{ hellos_per_second: 4, hellos_burst: 4, agent_hellos_per_second: 4, agent_hellos_burst: 4 },
+        sockets_before_hello: 1_000,
+      });
+      const herd = Array.from({ length: 120 }, (_, n) => {
+        const socket = path === '/ws' ? connect(path, `10.0.${n}.1`) : connect(path, `10.0.${n}.1`, agentToken);
+        socket.say(
+          path === '/ws' ? hello(`d${n}`) : { type: 'hello', payload: { agent: 'demo', install_id: `i${n}`, boot_id: 'b', last_seq: 0 } },
+        );
+        return socket;
+      });
+      await clock.settle();
+      const asked = () => session.requests.filter(({ type }) => type === 'hello').length;
+      expect(asked()).toBe(4);
+      // 15 s of those who wait: the others know at once.
+      const refused = herd.slice(64);
+      const waits = refused.map(({ heard, closedWith }) => {
+        expect(heard[0]).toMatchObject({ type: 'error', payload: { code: 'rate_limited', retry_after_ms: expect.any(Number) } });
+        expect(closedWith?.code).toBe(1013);
+        return heard[0]!.payload.retry_after_ms as number;
+      });
+      expect(Math.min(...waits)).toBeGreaterThanOrEqual(7_500);
+      expect(Math.max(...waits)).toBeLessThanOrEqual(22_500);
+      expect(new Set(waits).size).toBeGreaterThan(50);
+      for (const gone of herd.slice(4, 8)) gone.drop();
+      await clock.advance(5_000);
+      expect(asked()).toBe(24);
+      await clock.advance(20_000);
+      expect(edge.stats()).toMatchObject({ greeting: 0, in_flight: 0 });
+      expect(asked()).toBe(60);
+      const greeted = ({ heard }: (typeof herd)[number]) => heard.some(({ type }) => type === 'hello.ack');
+      expect(herd.slice(4, 8).some(greeted)).toBe(false);
+      expect(herd.filter(greeted)).toHaveLength(60);
+    },
+  );
 
   test('LIM8 failed hellos are limited by address; whoever knows a good token is not locked out', async () => {
     const { connect, clock, device, hello, session } = await rig();
@@ -292,15 +306,23 @@ describe('hello.ack', () => {
     expect((await outbox.devices(tenant)).filter((one) => one.connection_id !== undefined)).toEqual([]);
   });
 
-  test('a device that leaves before its hello is answered is not left registered', async () => {
-    const { connect, hello, session, clock, outbox, edge } = await rig();
+  test('a device that leaves before its hello is answered, or even asked, is not left registered', async () => {
+    const { connect, hello, session, clock, outbox, edge, device } = await rig();
+    const early = connect();
+    early.say(hello('d1'));
+    early.drop();
+    await clock.settle();
+    expect([session.requests, session.others, edge.stats().known]).toEqual([[], [], 0]);
+    // Its token is known from now on.
+    await device('d0');
     const socket = connect();
     socket.say(hello('d1'));
     socket.drop();
     await clock.settle();
     await clock.settle();
-    expect((await outbox.devices(tenant)).filter((one) => one.connection_id !== undefined)).toEqual([]);
+    const held = (await outbox.devices(tenant)).filter((one) => one.connection_id !== undefined);
+    expect(held.map(({ device_id }) => device_id)).toEqual(['d0']);
     expect(session.others).toMatchObject([{ kind: 'gone', peer: 'device' }]);
-    expect(edge.stats().known).toBe(0);
+    expect(edge.stats().known).toBe(1);
   });
 });

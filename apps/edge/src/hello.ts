@@ -50,16 +50,22 @@ function hello(edge: EdgeContext, connection: DeviceConnection, state: Greeting,
   // What comes behind it waits from now on, whenever it is tried.
   state.hello = { id: frame.id, device_id: device_id as DeviceId, token, caps: deviceCaps(caps) };
   const body = new TextEncoder().encode(text);
-  const ask = () => {
+  const refuseHello = (message: string, wait_ms: number, reason: 'rate' | 'full') => {
+    refuse(edge, connection, frame.id, 'rate_limited', message, wait_ms);
+    close(edge, connection, reason);
+  };
+  const go = () => {
     // A token that names nobody goes the way of a wrong one, to the same answer after the same time.
     connection.tenant_id = tenantOfToken(token) ?? ('-' as TenantId);
     edge.forward.ask(connection, { type: 'hello', id: frame.id, body, deadline_ms: 10_000, address: connection.address });
   };
-  const enter = () => edge.admission.enter(connection, edge.clock.now(), ask, () => unanswered(edge, connection));
-  knock(edge, connection, token, enter, (wait) => {
-    refuse(edge, connection, frame.id, 'rate_limited', 'too many failed hellos from this address', wait);
-    close(edge, connection, 'rate');
-  });
+  const left = () => unanswered(edge, connection);
+  const noRoom = (wait_ms: number) => {
+    left();
+    refuseHello('too many say hello at once', wait_ms, 'full');
+  };
+  const enter = () => edge.admission.device.enter({ connection, go, left, refuse: noRoom }, edge.clock.now());
+  knock(edge, connection, token, enter, (wait_ms) => refuseHello('too many failed hellos from this address', wait_ms, 'rate'));
 }
 
 /** The first frame was no hello, or one that names nobody. */
@@ -127,6 +133,7 @@ export function helloAnswered(
   const member = memberFor(edge, feed, device_id, answer, caps);
   begun(member.streams, answer.frames);
   if (edge.greeting.delete(connection)) edge.addresses.leave(connection.address);
+  connection.socket.welcome();
   const ack = encode({ type: 'hello.ack', payload: { ...answer.ack, sync_cursor: answer.watermark } as never });
   connection.socket.send(id === undefined ? ack : splice(ack, { id }));
   connection.socket.send(onlineFrame);

@@ -1,9 +1,17 @@
+import { networkOf } from '@iris/runtime';
 import type { AgentLink } from './agent/link.js';
 import type { DeviceConnection } from './connection.js';
 import type { EdgeContext } from './context.js';
 import { digest, remember } from './good-tokens.js';
 
-/** Try a hello, unless its address has failed too often; `refuse` is told the milliseconds to wait. Either is called once, unless the socket goes. */
+/** Milliseconds that a hello waits for others of its address to end, on all edges together, and how often it asks meanwhile. */
+const patience_ms = 1_000;
+const again_ms = 250;
+
+/**
+ * Try a hello, unless its address has failed too often; `refuse` is told the milliseconds to wait. Either is called once, unless the socket goes. This
+ * edge's own bucket is asked first, and holds alone while the one of all edges cannot be reached.
+ */
 export function knock(
   edge: EdgeContext,
   connection: DeviceConnection | AgentLink,
@@ -14,26 +22,65 @@ export function knock(
   // Who knows a token that was good a moment ago does not guess; others at the address may.
   if (edge.good_tokens.has(digest(token))) return void go();
   const { state } = connection;
+  const limited = (wait_ms: number) => {
+    edge.meters.limited.add(1, { what: 'hello' });
+    refuse(wait_ms);
+  };
   edge.addresses.attempt(connection.address, edge.clock.now(), (wait_ms) => {
     if (connection.state !== state) return false;
     if (wait_ms > 0) {
-      edge.meters.limited.add(1, { what: 'hello' });
-      refuse(wait_ms);
+      limited(wait_ms);
       return false;
     }
-    edge.trying.add(connection);
-    go();
+    edge.trying.set(connection, 'here');
+    const until = edge.clock.now() + patience_ms;
+    /** It left before it was tried. */
+    const gone = (): boolean => {
+      if (connection.state === state) return false;
+      end(edge, connection, true);
+      return true;
+    };
+    const ask = () => {
+      if (gone()) return;
+      share(edge, connection.address, 1).then(
+        (shared_ms) => {
+          if (shared_ms === 0) edge.trying.set(connection, 'everywhere');
+          if (gone()) return;
+          if (shared_ms === 0) return go();
+          // What others of its address have taken may come back, if they are good.
+          if (edge.clock.now() + again_ms <= until) return void edge.clock.after(again_ms, ask);
+          end(edge, connection, false);
+          limited(shared_ms);
+        },
+        () => gone() || go(),
+      );
+    };
+    ask();
     return true;
   });
+}
+
+const share = ({ outbox, config }: EdgeContext, address: string, count: 1 | -1): Promise<number> =>
+  outbox.attempt(networkOf(address), { per_minute: config.hello_failures_per_minute, burst: config.hello_failures_burst }, count);
+const giveBack = (edge: EdgeContext, address: string): void =>
+  void share(edge, address, -1).catch((error: unknown) => edge.log.debug('edge.attempt_not_given_back', { error }));
+
+function end(edge: EdgeContext, connection: DeviceConnection | AgentLink, good: boolean): void {
+  const taken = edge.trying.get(connection);
+  if (taken === undefined) return;
+  edge.trying.delete(connection);
+  // First, so that whoever may try now because of it finds it there.
+  if (good && taken === 'everywhere') giveBack(edge, connection.address);
+  edge.addresses.tried(connection.address, edge.clock.now(), good);
 }
 
 /** How it ended; `token` when it was good. */
 export function knocked(edge: EdgeContext, connection: DeviceConnection | AgentLink, token: string | undefined): void {
   if (token !== undefined) remember(edge.good_tokens, digest(token));
-  if (edge.trying.delete(connection)) edge.addresses.tried(connection.address, edge.clock.now(), token !== undefined);
+  end(edge, connection, token !== undefined);
 }
 
 /** It has no end: nobody answered. That is not the peer's fault. */
 export function unanswered(edge: EdgeContext, connection: DeviceConnection | AgentLink): void {
-  if (edge.trying.delete(connection)) edge.addresses.tried(connection.address, edge.clock.now(), true);
+  end(edge, connection, true);
 }

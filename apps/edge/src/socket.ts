@@ -7,6 +7,8 @@ export interface Socket {
   send(data: Uint8Array, binary?: boolean): void;
   /** A WebSocket ping with at most 125 bytes, behind everything sent before. */
   ping(data: Uint8Array): void;
+  /** The peer has said who it is: it is no stranger any more. */
+  welcome(): void;
   /** Start the closing handshake. What was sent before still goes out. */
   close(code: number, reason: string): void;
   /** Drop the TCP connection. */

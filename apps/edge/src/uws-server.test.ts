@@ -308,6 +308,29 @@ describe('what comes in', () => {
     expect((await larger.end).code).toBe(1006);
   });
 
+  test('C128 of many strangers few may send what is too large and be told; the others are cut off before it is read; who is known counts no more', async () => {
+    const { join, dial, accepted, until } = await bench({ maxPayload: 6_000_000, strangers: 40 }, ({ socket }, text) => {
+      if (text.length > 1_000_000) socket.close(1009, 'too big');
+    });
+    const all = [];
+    for (let n = 0; n < 40; n++) all.push(await join());
+    expect(await dial('/ws').outcome).toBe(503);
+    expect(await dial('/agent').outcome).toBe('open');
+    const [first, late, other] = [all[0]!, all[39]!, all[35]!];
+    late.client.send('x'.repeat(1_000_000));
+    expect((await late.end).code).toBe(1006);
+    expect(late.side.messages).toEqual([]);
+    first.client.send('x'.repeat(5_000_000));
+    expect(await first.end).toEqual({ code: 1009, reason: 'too big' });
+    // What the protocol allows gets through by either way.
+    other.client.send('y'.repeat(256 * 1024));
+    await until(() => other.side.messages.length === 1);
+    for (const { socket } of accepted) socket.welcome();
+    const large = await join();
+    large.client.send('x'.repeat(5_000_000));
+    expect(await large.end).toEqual({ code: 1009, reason: 'too big' });
+  });
+
   test('C128 a peer that ignores the close is gone within seconds all the same', async () => {
     const { until, server, accepted, clients } = await bench();
     const tcp: Tcp = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });

@@ -1,4 +1,4 @@
-import uws, { type HttpRequest, type HttpResponse, type TemplatedApp, type us_listen_socket, type WebSocket } from 'uWebSockets.js';
+import uws, { type HttpRequest, type HttpResponse, type TemplatedApp, type us_listen_socket } from 'uWebSockets.js';
 import { limits } from '@iris/protocol';
 import { type Clock, systemClock } from '@iris/runtime';
 import { type HttpExchange, httpExchange } from './http-exchange.js';
@@ -6,6 +6,9 @@ import { clientAddress, networks, originAllowed } from './peer.js';
 import { answerBytes, type HttpReply } from './push-answer.js';
 import { relayBearerLength } from './relay/auth.js';
 import type { Opening, Socket, SocketEvents, SocketGroups } from './socket.js';
+import { largeAtOnce, noStrangers, strangers } from './strangers.js';
+import { bodyOf, refuse, reply } from './uws-http.js';
+import { type Entry, turns, UwsSocket } from './uws-socket.js';
 
 export interface UwsServerOptions {
   readonly host: string;
@@ -19,10 +22,12 @@ export interface UwsServerOptions {
   readonly proxy_protocol?: boolean;
   /**
    * Bytes of one message that are read at all. Larger ones are cut off without a close code (1006), as uWebSockets.js does it; smaller
-   * ones that are too large all the same are read, thrown away and told 1009. So it stands well above the protocol's limits, and below
-   * what a stranger may make us hold.
+   * ones that are too large all the same are read, thrown away and told 1009. So it stands well above the protocol's limits. A message is held
+   * until it is whole: of many strangers only a few may send as much, the others what the protocol allows. See {@link strangers}.
    */
   readonly maxPayload?: number;
+  /** Sockets of devices, and as many of agents, that may be open without having said hello. Default: 4,096. */
+  readonly strangers?: number;
   /** What `POST /push/answer` is answered with. Absent: there is no such path. */
   readonly answerPush?: (body: string, address: string) => Promise<HttpReply>;
   /** PEM files, to end TLS here. */
@@ -43,8 +48,6 @@ const agentProtocol = 'iris-agent.v1';
 /** uWebSockets.js skips a socket that has more than this waiting; the edge's own mark comes long before, and nothing may be skipped. */
 const neverSkip = 0x7fffffff;
 const drainedBelow = 16 * 1024;
-/** Up to this many bytes uWebSockets.js gathers what is published in one turn of the loop and writes it once per socket. */
-const gatheredBelow = 16 * 1024;
 
 /**
  * Serve `/ws`, `/agent` and `/relay`. The edge needs the groups and this needs the edge: pass `(socket, opening) => edge.accept(socket, opening)` and
@@ -75,15 +78,27 @@ export async function startUwsServer(
     return [req.getHeader('x-forwarded-for'), proxied].filter((one) => one !== '').join(', ');
   };
 
-  for (const path of ['/ws', '/agent', '/relay'] as const) {
-    app.ws<Entry>(path, {
+  const come = { '/ws': strangers(options.strangers), '/agent': strangers(options.strangers), '/relay': noStrangers };
+  /** A route is what has a largest message: one that does not take a request leaves it to the next that its pattern fits. */
+  const routes = [
+    { pattern: '/ws', path: '/ws', most: maxPayload, large: true },
+    { pattern: '/agent', path: '/agent', most: maxPayload, large: true },
+    { pattern: '/relay', path: '/relay', most: maxPayload, large: true },
+    { pattern: '/:any', path: '/ws', most: Math.min(maxPayload, limits.frame_bytes), large: false },
+    { pattern: '/*', path: '/agent', most: Math.min(maxPayload, limits.agent_frame_bytes), large: false },
+  ] as const;
+  for (const { pattern, path, most, large } of routes) {
+    app.ws<Entry>(pattern, {
       compression: uws.DISABLED,
-      maxPayloadLength: maxPayload,
+      maxPayloadLength: most,
       maxBackpressure: neverSkip,
       // The edge pings, and knows who is silent.
       idleTimeout: 0,
       sendPingsAutomatically: false,
       upgrade(res, req, context) {
+        const here = come[path];
+        if (req.getUrl() !== path || (large && here.size >= largeAtOnce)) return void req.setYield(true);
+        if (here.full) return refuse(res, '503 Service Unavailable');
         const origin = req.getHeader('origin');
         const protocols = req.getHeader('sec-websocket-protocol');
         const offered = protocols === '' ? [] : protocols.split(',').map((one) => one.trim());
@@ -104,7 +119,7 @@ export async function startUwsServer(
       },
       open(ws) {
         const entry = ws.getUserData();
-        entry.socket = new UwsSocket(ws, app, turn);
+        entry.socket = new UwsSocket(ws, app, turn, come[path]);
         const events = accept(entry.socket, entry.opening);
         // Closed while it was being accepted: nobody was there yet to be told.
         if (entry.socket.isClosed) events.closed();
@@ -173,143 +188,8 @@ export async function startUwsServer(
   };
 }
 
-interface Entry {
-  readonly opening: Opening;
-  socket: UwsSocket | undefined;
-  events: SocketEvents | undefined;
-}
-
-/** What happens at the end of each turn of the loop in which something was sent. */
-interface Turn {
-  number: number;
-  /** Something is sent: the turn's end will be noticed. */
-  begin(): void;
-  /** The socket has a group of its own until the turn ends. */
-  gathers(socket: UwsSocket): string;
-}
-
-function turns(clock: Clock): Turn {
-  let begun = false;
-  let serial = 0;
-  let gathering: UwsSocket[] = [];
-  const end = () => {
-    begun = false;
-    turn.number++;
-    const done = gathering;
-    gathering = [];
-    for (const socket of done) socket.endGathering();
-  };
-  const turn: Turn = {
-    number: 1,
-    begin() {
-      if (begun) return;
-      begun = true;
-      clock.soon(end);
-    },
-    gathers(socket) {
-      gathering.push(socket);
-      return `s:${++serial}`;
-    },
-  };
-  return turn;
-}
-
-/** A class for the same reason as the edge's connections: there are tens of thousands, mostly idle. */
-class UwsSocket implements Socket {
-  private ws: WebSocket<Entry> | undefined;
-  private sent = 0;
-  private own: string | undefined = undefined;
-  constructor(
-    ws: WebSocket<Entry>,
-    private readonly app: TemplatedApp,
-    private readonly turn: Turn,
-  ) {
-    this.ws = ws;
-  }
-  get isClosed(): boolean {
-    return this.ws === undefined;
-  }
-  forget(): void {
-    this.ws = undefined;
-  }
-  /**
-   * Each `send` is a system call, each `publish` of a turn goes out in one per socket. So a second frame in the same turn makes
-   * the socket a group of its own until the turn ends, and the order of all calls stays what it was.
-   */
-  send(data: Uint8Array, binary = false): void {
-    const { ws, turn } = this;
-    if (ws === undefined) return;
-    if (data.length >= gatheredBelow) return void ws.send(data, binary);
-    if (this.own === undefined) {
-      if (this.sent !== turn.number) {
-        turn.begin();
-        this.sent = turn.number;
-        return void ws.send(data, binary);
-      }
-      this.own = turn.gathers(this);
-      ws.subscribe(this.own);
-    }
-    this.app.publish(this.own, data, binary);
-  }
-  endGathering(): void {
-    if (this.own !== undefined) this.ws?.unsubscribe(this.own);
-    this.own = undefined;
-  }
-  ping(data: Uint8Array): void {
-    this.ws?.ping(data);
-  }
-  close(code: number, reason: string): void {
-    this.ws?.end(code, reason);
-  }
-  terminate(): void {
-    this.ws?.close();
-  }
-  buffered(): number {
-    return this.ws?.getBufferedAmount() ?? 0;
-  }
-  join(group: string): void {
-    this.ws?.subscribe(group);
-  }
-  leave(group: string): void {
-    this.ws?.unsubscribe(group);
-  }
-  publish(group: string, data: Uint8Array): void {
-    // One that is no member cannot publish by itself, and there is nobody to leave out.
-    if (this.ws?.isSubscribed(group)) this.ws.publish(group, data, false);
-    else this.app.publish(group, data, false);
-  }
-}
-
 const nothing = new Uint8Array();
 const text = (data: ArrayBuffer): string => Buffer.from(data).toString();
-
-function refuse(res: uws.HttpResponse, status: string) {
-  res.cork(() => res.writeStatus(status).end(status.slice(4), true));
-}
-
-function reply(res: uws.HttpResponse, status: string, headers: Readonly<Record<string, string>>, body: string) {
-  res.cork(() => {
-    res.writeStatus(status);
-    for (const [name, value] of Object.entries(headers)) res.writeHeader(name, value);
-    res.end(body);
-  });
-}
-
-/** The whole body as text, or undefined, at once, when it is more than `most` bytes. */
-function bodyOf(res: uws.HttpResponse, most: number, done: (body: string | undefined) => void) {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  res.onData((chunk, last) => {
-    const before = size;
-    size += chunk.byteLength;
-    if (size > most) {
-      if (before <= most) done(undefined);
-      return;
-    }
-    chunks.push(Buffer.from(chunk.slice(0)));
-    if (last) done(Buffer.concat(chunks).toString('utf8'));
-  });
-}
 
 /** The address only this process may have: two that share one would share its sockets by chance. */
 function listen(app: TemplatedApp, host: string, port: number): Promise<us_listen_socket> {

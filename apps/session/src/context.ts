@@ -24,7 +24,7 @@ import type { Directory } from './directory.js';
 import type { Effects, Emitter, Origin } from './emission.js';
 import type { MediaReady } from './media/ready.js';
 import type { Presence } from './presence.js';
-import type { SendRates } from './rates.js';
+import type { Rates } from './rates.js';
 import type { Reads } from './reads.js';
 
 /** What handlers work with. */
@@ -42,7 +42,7 @@ export interface Context {
   readonly silence: Silence;
   readonly reads: Reads;
   readonly mediaReady: MediaReady;
-  readonly sendRates: SendRates;
+  readonly rates: Rates;
 }
 
 /** What answers a request. `frame`: this one. `placed`: the durable frame at this cursor. `body`: bytes for the edge itself. */

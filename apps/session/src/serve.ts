@@ -6,6 +6,7 @@ import { agentRequest } from './agent/request.js';
 import { agentUpdate } from './agent/update-frames.js';
 import { type Answer, type Context, done } from './context.js';
 import { deviceHandler } from './handlers/index.js';
+import { quotasOf } from './handlers/lookup.js';
 import { createLine, type Line, type Outcome, type Request } from './line.js';
 import { answerMediaAsk } from './media/asks.js';
 import type { Outgoing } from './outgoing.js';
@@ -194,6 +195,7 @@ async function device(request: Request, deadline: number, entered: () => void, c
   if (handle === undefined) throw unsupported('type: not handled here');
   const device_id = frame.type === 'hello' ? (frame.payload.device_id as NonNullable<Request['device_id']>) : request.device_id;
   if (device_id === undefined) throw new RequestError('auth', 'hello first');
+  if (frame.type !== 'hello') context.rates.take(request, device_id, await quotasOf(tenant_id, context));
   return handle(
     {
       tenant_id,

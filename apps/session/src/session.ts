@@ -21,7 +21,7 @@ import { createOutgoing } from './outgoing.js';
 import { createPatience } from './patience.js';
 import { createPresence } from './presence.js';
 import { createPushes } from './pushes.js';
-import { sendRates } from './rates.js';
+import { rates } from './rates.js';
 import { createReads } from './reads.js';
 import { createServe } from './serve.js';
 
@@ -140,8 +140,8 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     turns: createTurns(() => context),
     silence: createSilence({ clock, log, meter, silence_ms: config.turn_silence_ms }),
     reads: createReads(() => context),
-    mediaReady: mediaReady({ store, jobs, clock, log, session_id }),
-    sendRates: sendRates(clock),
+    mediaReady: mediaReady({ store, jobs, clock, log, session_id, weightOf: directory.weightOf }),
+    rates: rates(clock),
   };
   const sweep = startSweep({ context, session_id, watch, busConnected: () => bus.connected });
   const serve = createServe({

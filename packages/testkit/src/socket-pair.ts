@@ -84,6 +84,7 @@ export function socketPairs(options: SocketPairOptions): SocketPairs {
         if (data.length > 125) throw new Error('a ping carries at most 125 bytes');
         say({ kind: 'ping', data: data.slice(), bytes: data.length + 2 });
       },
+      welcome() {},
       // As uWebSockets.js has it, `closed` comes before `close` and `terminate` return.
       close(code, reason) {
         say({ kind: 'close', code, reason, bytes: 4 });

@@ -14,7 +14,7 @@ import {
 import { enroll } from '../confirm.js';
 import type { EdgeContext } from '../context.js';
 import { wasRevoked } from '../good-tokens.js';
-import { knock, knocked } from '../knock.js';
+import { knock, knocked, unanswered } from '../knock.js';
 import { withLinks } from '../media-link.js';
 import { errorFrame, textOf } from '../outbound.js';
 import type { AgentLink, Greeting } from './link.js';
@@ -61,14 +61,21 @@ function hello(edge: EdgeContext, link: AgentLink, state: Greeting, frame: Agent
   const whole = JSON.parse(text) as { payload: object };
   // The session takes the token from the frame, wherever the agent put it.
   const body = new TextEncoder().encode(JSON.stringify({ ...whole, payload: { ...whole.payload, token } }));
-  const ask = () => {
+  const refuse = (message: string, wait_ms: number, reason: 'rate' | 'full') => {
+    refuseAgent(edge, link, frame.id, 'rate_limited', message, wait_ms);
+    closeAgent(edge, link, reason);
+  };
+  const go = () => {
     link.tenant_id = tenantOfToken(token) ?? ('-' as TenantId);
     edge.forward.ask(link, { type: 'hello', id: frame.id, body, deadline_ms: 10_000, address: link.address });
   };
-  knock(edge, link, token, ask, (wait) => {
-    refuseAgent(edge, link, frame.id, 'rate_limited', 'too many failed hellos from this address', wait);
-    closeAgent(edge, link, 'rate');
-  });
+  const left = () => unanswered(edge, link);
+  const noRoom = (wait_ms: number) => {
+    left();
+    refuse('too many say hello at once', wait_ms, 'full');
+  };
+  const enter = () => edge.admission.agent.enter({ connection: link, go, left, refuse: noRoom }, edge.clock.now());
+  knock(edge, link, token, enter, (wait_ms) => refuse('too many failed hellos from this address', wait_ms, 'rate'));
 }
 
 function waitBehind(edge: EdgeContext, link: AgentLink, state: Greeting, data: Uint8Array, binary: boolean) {
@@ -105,6 +112,7 @@ export function agentHelloAnswered(edge: EdgeContext, link: AgentLink, n: number
   if (edge.draining) return closeAgent(edge, link, 'restarting');
 
   if (edge.greeting.delete(link)) edge.addresses.leave(link.address);
+  link.socket.welcome();
   edge.links.add(link);
   enroll(edge, link);
   link.state = {

@@ -39,6 +39,7 @@ export const memoryConnect =
           const copy = data.slice();
           later(() => server.pong(copy));
         },
+        welcome() {},
         close: end,
         terminate: () => end(1006, ''),
         buffered: () => 0,

@@ -101,6 +101,7 @@ export function fakeSockets(): FakeSockets {
         const said = text.decode(data);
         put(data.length, () => void pings.push(said));
       },
+      welcome() {},
       close(code, reason) {
         if (!isOpen) return;
         closedWith = { code, reason };

@@ -5,7 +5,6 @@ import type { Effects, Emission, Placed, StoredMessage } from '../emission.js';
 import { messageOut } from '../rules/frames.js';
 import { clientKey, messageIdOf } from '../rules/ids.js';
 import { messageRow, newTurn } from '../rules/rows.js';
-import { quotasOf } from './lookup.js';
 import { checkSend, type Plan } from './send-checks.js';
 import { sendSpecial } from './send-special.js';
 
@@ -16,7 +15,6 @@ type Request = DeviceRequest<'message.send'>;
  * behind it in the tenant's order, so that nobody waits for it.
  */
 export async function messageSend(request: Request, context: Context): Promise<Answer> {
-  context.sendRates.take(request.tenant_id, await quotasOf(request.tenant_id, context));
   const { client_ref } = request.frame.payload;
   for (let generation = 0; ; generation++) {
     const key = client_ref === undefined ? request.key : clientKey(request.device_id, client_ref, generation);
