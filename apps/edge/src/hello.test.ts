@@ -108,7 +108,7 @@ describe('before hello', () => {
   });
 
   test.each(['/ws', '/agent'] as const)(
-    'a herd that returns to %s is let in at a bounded rate, in order; who would wait too long is told when to come back, each at another time',
+    'LIM17 a herd that returns to %s is let in at a bounded rate, in order; who would wait too long is told when to come back, each at another time',
     async (path) => {
       const { clock, connect, hello, session, edge } = await rig({
         ...{ hellos_per_second: 4, hellos_burst: 4, agent_hellos_per_second: 4, agent_hellos_burst: 4 },

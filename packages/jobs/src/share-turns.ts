@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import type { JobName, Share } from './jobs.js';
 
 /** Whose job is next: the lowest place is, and BullMQ calls it priority. */
@@ -40,7 +39,12 @@ const unit = 100;
 /** BullMQ's last place. Whoever gets there waits in order of coming. */
 const placeMax = 2 ** 21;
 
-export function shareTurns(client: Pick<Redis, 'eval'>, prefix: string): ShareTurns {
+/** As ioredis has it. */
+interface Scripts {
+  eval(script: string, keys: number, ...given: (string | number)[]): Promise<unknown>;
+}
+
+export function shareTurns(client: Scripts, prefix: string): ShareTurns {
   const keyOf = (name: JobName, of: string) => `${prefix}:${name}:${of}`;
   return {
     async place(name, { tenant_id, weight }) {
