@@ -3,7 +3,7 @@ import { bullmqJobs } from '@iris/jobs';
 import { openMedia } from '@iris/media';
 import { redisOutbox } from '@iris/outbox';
 import { loadConfig, runPart } from '@iris/runtime';
-import { prismaStore } from '@iris/store';
+import { migrate, prismaStore } from '@iris/store';
 import { findCinema } from './media/cinema.js';
 import { cinemaLimits, processStudio, studioLimits } from './media/studio.js';
 import { WorkerProcessConfig } from './process-config.js';
@@ -12,6 +12,8 @@ import { createWorker } from './worker.js';
 const config = loadConfig(WorkerProcessConfig);
 
 await runPart('worker', config, async ({ instance, life, health, clock, random, log, meter }) => {
+  // Its upkeep begins at once, and must not meet the tables of another version.
+  await life.start('migrations', () => migrate(config.postgres_url, log));
   const store = await life.start(
     'store',
     () => prismaStore({ url: config.postgres_url, poolSize: config.postgres_pool, clock, log }),
