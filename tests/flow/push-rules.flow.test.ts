@@ -299,6 +299,65 @@ describe('PSH11: taking back', () => {
       void b;
     }));
 
+  test.each([
+    ['read elsewhere', async ({ a }: Stage, message_id: string) => a.request('read.receipt', { message_id }, lane)],
+    ['deleted', async ({ a }: Stage, message_id: string) => a.request('message.delete', { message_ids: [message_id] }, lane)],
+  ] as const)('PSH11 C65: %s, and the queue is lost with Redis: it is taken back all the same', (_, stale) =>
+    push(
+      async (stage) => {
+        const { world } = stage;
+        await away(stage);
+        await turn(stage, 'one', 'shown');
+        await world.advance(3_000);
+        await stale(stage, finalsOf(stage)[0]!.frame.payload.message_id!);
+        world.loseOutbox(100);
+        await world.advance(5_000);
+        expect(data(stage).map(({ type }) => type)).toEqual(['push']);
+        await world.advance(90_000);
+        expect(data(stage).map(({ type }) => type)).toEqual(['push', 'withdraw']);
+        expect(await world.store.pushStale.due(world.time.now() + 1e6, 10)).toEqual([]);
+      },
+      { unchecked: true, expected: ['*'] },
+    ),
+  );
+
+  test('PSH11 C65: answered, and every session and the queue are lost: taken back', () =>
+    push(
+      async (stage) => {
+        const { world, a } = stage;
+        await away(stage);
+        const { picker_id } = await ask(stage, 'confirm', { choices, title: 'Sure?' });
+        await world.advance(3_000);
+        expect(data(stage).map(({ type }) => type)).toEqual(['push']);
+        await a.request('picker.select', { picker_id, value: 'yes' });
+        for (const session of world.sessions) session.kill();
+        world.loseOutbox(100);
+        await world.startSession();
+        await world.advance(90_000);
+        expect(data(stage).map(({ type }) => type)).toEqual(['push', 'withdraw']);
+      },
+      { unchecked: true, expected: ['*'] },
+    ));
+
+  test('PSH11: a provider that is away for an hour is asked again until it takes it, about once a minute', () =>
+    push(
+      async (stage) => {
+        const { world, a } = stage;
+        await away(stage);
+        await turn(stage, 'one', 'read elsewhere');
+        await world.advance(3_000);
+        world.fakes.fcm.set('token-b', { answer: fcmError(503, 'UNAVAILABLE') });
+        await a.request('read.receipt', { message_id: finalsOf(stage)[0]!.frame.payload.message_id! }, lane);
+        const before = world.fakes.fcm.asked.length;
+        await world.advance(3_600_000);
+        expect(world.fakes.fcm.asked.length - before).toBeLessThan(90);
+        world.fakes.fcm.clear('token-b');
+        await world.advance(120_000);
+        expect(data(stage).map(({ type }) => type)).toEqual(['push', 'withdraw']);
+      },
+      { unchecked: true, expected: ['*'] },
+    ));
+
   test('PSH11 C86: a provider that cannot take it now is asked again', () =>
     push(
       async (stage) => {

@@ -122,6 +122,8 @@ export function createEmitter(deps: {
       const before = done.flatMap(({ effects }) => effects.before ?? []);
       show(route, before);
       if (frames.length > 0) {
+        const marking = deps.pushes.before(route.tenant_id, frames);
+        if (marking !== undefined) await marking;
         const appended = await deps.appender.append(route, frames, values);
         placed = frames.map(({ body }, i) => ({ cursor: appended.cursors[i]!, fresh: appended.fresh[i]!, body }));
         records = durableRecords(route.tenant_id, frames, appended);

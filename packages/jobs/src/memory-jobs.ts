@@ -50,6 +50,8 @@ export interface MemoryJobs extends Jobs {
   connect(): MemoryJobsHandle;
   /** Jobs that wait, delayed ones and retries included; repeats are not counted. */
   readonly waiting: number;
+  /** As a server that comes back empty: what waits is gone, and rhythms are soon kept again by those who keep them. */
+  forgetEverything(): void;
 }
 
 export interface MemoryJobsOptions {
@@ -187,6 +189,12 @@ export function memoryJobs({
   return {
     ...root,
     connect,
+    forgetEverything() {
+      for (const timer of delayed.values()) timer.cancel();
+      delayed.clear();
+      ready.clear();
+      waitingIds.clear();
+    },
     get waiting() {
       let count = delayed.size;
       for (const { plain, shared } of ready.values()) count += plain.length + shared.size;

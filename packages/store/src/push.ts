@@ -164,6 +164,16 @@ export interface PushLedger {
   withdrawn(keys: readonly LedgerKey[], at: number): Promise<void>;
 }
 
+/** Tenants in which something that may be shown has gone stale: whoever is to take it back may be lost, this is not. */
+export interface PushStale {
+  /** As of `at`, milliseconds; a later mark stands in place of an earlier one. */
+  mark(tenant_id: TenantId, at: number): Promise<void>;
+  /** Marked at `before` or earlier, oldest first. */
+  due(before: number, limit: number): Promise<{ tenant_id: TenantId; at: number }[]>;
+  /** Unless it was marked later. */
+  clear(tenant_id: TenantId, at: number): Promise<void>;
+}
+
 export interface PushActions {
   add(rows: readonly { tenant_id: TenantId; hash: string; picker_id: PickerId; device_id: DeviceId; expires_at: number }[]): Promise<void>;
   /** What `use` would give, without using it. */

@@ -16,7 +16,7 @@ import type {
   TokenId,
   TurnId,
 } from '@iris/protocol';
-import type { PushActions, PushFrames, PushLedger, PushRules, PushTargets } from './push.js';
+import type { PushActions, PushFrames, PushLedger, PushRules, PushStale, PushTargets } from './push.js';
 import type {
   AgentBackendRow,
   AgentFrameRow,
@@ -58,6 +58,7 @@ export interface Store {
   readonly pushFrames: PushFrames;
   readonly pushLedger: PushLedger;
   readonly pushActions: PushActions;
+  readonly pushStale: PushStale;
   readonly audit: Audit;
   readonly usage: Usage;
   readonly keys: Keys;

@@ -65,6 +65,7 @@ async function forgetHistory(
   }
   if (count === 0) return;
   // What a device still shows as news of them goes too.
+  await store.pushStale.mark(tenant_id, clock.now());
   await jobs.enqueue('push.withdraw', { tenant_id }, { id: tenant_id });
   meter.counter('iris_worker_expired_messages_total').add(count);
   log.info('worker.history_forgotten', { tenant_id, messages: count });

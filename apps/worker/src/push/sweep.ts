@@ -3,11 +3,16 @@ import type { PushLedgerRow } from '@iris/store';
 import { type CheckDeps, check } from './check.js';
 import type { PushConfig } from './config.js';
 import { loadView } from './view.js';
+import { withdraw } from './withdraw.js';
 
 /** Rows at a time. */
 const page = 1_000;
 /** Milliseconds past its last look after which a frame should have been decided about: the queue has lost its job. */
 const overdue_ms = 4_000;
+/** Milliseconds after which a tenant in which something went stale is looked at, whatever the queue did; longer than a session's mark is good for. */
+const staleAfter_ms = 15_000;
+/** What could not be taken back is tried again about this long after. */
+const again_ms = 60_000;
 const tenantsMax = 200;
 const tenantsAtOnce = 3;
 
@@ -25,6 +30,16 @@ export async function sweep(deps: CheckDeps, config: PushConfig): Promise<void> 
   }
   const overdue = await store.pushFrames.overdue(clock.now() - config.push_live_ms - overdue_ms, tenantsMax);
   await some(overdue, (tenant_id) => check(deps, config, tenant_id).catch(failed(tenant_id)));
+  const stale = await store.pushStale.due(clock.now() - staleAfter_ms, tenantsMax);
+  await some(stale, async ({ tenant_id, at }) => {
+    try {
+      await withdraw(deps, config, tenant_id);
+      await store.pushStale.clear(tenant_id, at);
+    } catch (error) {
+      failed(tenant_id)(error);
+      await store.pushStale.mark(tenant_id, clock.now() + again_ms - staleAfter_ms);
+    }
+  });
 }
 
 /** All of them, a few at a time. */

@@ -34,7 +34,7 @@ export async function withdraw(deps: PushDeps & { readonly dispatch: Dispatch },
         const verdict = await dispatch.through(target, (sender) => sender.withdraw(target, { tag: tagOf(view, row), cursor: row.covers }));
         meter.counter('iris_push_withdrawn_total').add(1, { provider: target.kind, outcome: verdict.is });
         if (verdict.is === 'dead') await store.pushTargets.drop(target);
-        if (verdict.is === 'retry') {
+        if (verdict.is === 'retry' && clock.now() < (row.sent_at ?? 0) + tried_ms) {
           unheard++;
           return;
         }
@@ -45,6 +45,9 @@ export async function withdraw(deps: PushDeps & { readonly dispatch: Dispatch },
   await store.pushLedger.withdrawn(done, clock.now());
   if (unheard > 0) throw new Error(`${unheard} withdrawals were not taken`);
 }
+
+/** What no provider has taken back for so long after it was sent stays as it is. */
+const tried_ms = 24 * 3600 * 1000;
 
 const laneOf = (row: PushLedgerRow): string => `${row.device_id}\n${laneKey(row)}`;
 

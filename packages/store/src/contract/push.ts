@@ -48,6 +48,19 @@ export function pushes(subject: Subject): void {
     return { ...subject(), tenant_id, device_id, row, key, outcome };
   };
 
+  test('stale tenants: the latest mark stands, a later one is not cleared, nobody of a tenant that is not there', async () => {
+    const { a, b, tenant_id } = await setting();
+    const mine = async (before: number) => (await b.pushStale.due(before, 1_000)).filter((one) => one.tenant_id === tenant_id);
+    await a.pushStale.mark(tenant_id, 20);
+    await b.pushStale.mark(tenant_id, 10);
+    expect([await mine(19), await mine(20)]).toEqual([[], [{ tenant_id, at: 20 }]]);
+    await a.pushStale.clear(tenant_id, 19);
+    expect(await mine(20)).toHaveLength(1);
+    await a.pushStale.clear(tenant_id, 20);
+    expect(await mine(20)).toEqual([]);
+    await a.pushStale.mark(unique<TenantId>('tn'), 1);
+  });
+
   describe('push targets', () => {
     test('register: in place of the last of its kind; null takes away; false for an unknown or revoked device', async () => {
       const { a, b, tenant_id, device_id } = await setting();

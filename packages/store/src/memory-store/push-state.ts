@@ -9,6 +9,8 @@ export interface PushState {
   readonly ledger: Map<string, PushLedgerRow>;
   readonly actions: Map<string, { picker_id: PickerId; device_id: DeviceId; expires_at: number; used_by: string | null }>;
   content: PushContent;
+  /** When something went stale. */
+  stale_at: number | undefined;
 }
 export const newPushState = (): PushState => ({
   targets: new Map(),
@@ -17,6 +19,7 @@ export const newPushState = (): PushState => ({
   ledger: new Map(),
   actions: new Map(),
   content: 'full',
+  stale_at: undefined,
 });
 
 /** Frames and tokens of a lane go with it. */

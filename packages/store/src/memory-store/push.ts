@@ -1,6 +1,16 @@
 import type { Cursor, DeviceId, TenantId } from '@iris/protocol';
 import { copy } from '../copy.js';
-import type { LedgerKey, PushActions, PushFrames, PushLedger, PushLedgerRow, PushRules, PushTargetRow, PushTargets } from '../push.js';
+import type {
+  LedgerKey,
+  PushActions,
+  PushFrames,
+  PushLedger,
+  PushLedgerRow,
+  PushRules,
+  PushStale,
+  PushTargetRow,
+  PushTargets,
+} from '../push.js';
 import { hasLane, type MemoryState } from './state.js';
 
 const ledgerKey = ({ device_id, cursor }: Pick<LedgerKey, 'device_id' | 'cursor'>): string => `${cursor}\n${device_id}`;
@@ -170,6 +180,26 @@ export function memoryPushLedger(state: MemoryState): PushLedger {
       [...ledgerOf(tenant_id).values()].filter((row) => row.state === 'sent' && row.withdrawn_at === null).map(copy),
     async withdrawn(keys, at) {
       for (const key of keys) change(key, (row) => ({ ...row, withdrawn_at: row.withdrawn_at ?? at }));
+    },
+  };
+}
+
+export function memoryPushStale(state: MemoryState): PushStale {
+  return {
+    async mark(tenant_id, at) {
+      const push = state.tenants.get(tenant_id)?.push;
+      if (push) push.stale_at = Math.max(push.stale_at ?? at, at);
+    },
+    due: async (before, limit) =>
+      [...state.tenants]
+        .flatMap(([tenant_id, { push }]) =>
+          push.stale_at !== undefined && push.stale_at <= before ? [{ tenant_id, at: push.stale_at }] : [],
+        )
+        .sort((one, other) => one.at - other.at)
+        .slice(0, limit),
+    async clear(tenant_id, at) {
+      const push = state.tenants.get(tenant_id)?.push;
+      if (push?.stale_at !== undefined && push.stale_at <= at) push.stale_at = undefined;
     },
   };
 }

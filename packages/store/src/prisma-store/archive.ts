@@ -16,6 +16,7 @@ const leftOut = new Map([
   ['push_frame', 'under way'],
   ['push_ledger', 'of this installation'],
   ['push_action', 'opens a picker'],
+  ['push_stale', 'under way'],
   ['audit', 'of this installation'],
 ]);
 const batch = 500;

@@ -13,7 +13,7 @@ import { prismaMediaRows } from './media-rows.js';
 import { prismaMessages } from './messages.js';
 import { prismaPairings } from './pairings.js';
 import { prismaPickers } from './pickers.js';
-import { prismaPushActions, prismaPushFrames, prismaPushRules, prismaPushTargets } from './push.js';
+import { prismaPushActions, prismaPushFrames, prismaPushRules, prismaPushStale, prismaPushTargets } from './push.js';
 import { prismaPushLedger } from './push-ledger.js';
 import { prismaReads } from './reads.js';
 import { prismaReceipts } from './receipts.js';
@@ -67,6 +67,7 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
     pushRules: prismaPushRules(database),
     pushFrames: prismaPushFrames(database),
     pushLedger: prismaPushLedger(database),
+    pushStale: prismaPushStale(database),
     pushActions: prismaPushActions(database),
     audit: prismaAudit(database),
     usage: prismaUsage(database),

@@ -6,6 +6,7 @@ import type {
   PushKind,
   PushRuleRow,
   PushRules,
+  PushStale,
   PushTargetRow,
   PushTargets,
 } from '../push.js';
@@ -140,6 +141,22 @@ export function prismaPushFrames({ sql }: Database): PushFrames {
         await sql.everywhere.rows(`DELETE FROM ${table} WHERE ctid IN (SELECT ctid FROM ${table} WHERE ${time} < $1 LIMIT 20000)`, [
           before,
         ]);
+    },
+  };
+}
+
+export function prismaPushStale({ sql }: Database): PushStale {
+  return {
+    async mark(tenant_id, at) {
+      const text = `
+INSERT INTO push_stale (tenant_id, at) SELECT tenant_id, $2 FROM tenant WHERE tenant_id = $1
+ON CONFLICT (tenant_id) DO UPDATE SET at = greatest(push_stale.at, excluded.at)`;
+      await sql.rows(text, [tenant_id, at], 'push_stale');
+    },
+    due: (before, limit) =>
+      sql.everywhere.rows('SELECT tenant_id, at FROM push_stale WHERE at <= $1 ORDER BY at LIMIT $2', [before, limit]),
+    async clear(tenant_id, at) {
+      await sql.rows('DELETE FROM push_stale WHERE tenant_id = $1 AND at <= $2', [tenant_id, at], 'push_unstale');
     },
   };
 }

@@ -19,6 +19,7 @@ export interface Backbone {
   readonly store: Store;
   readonly outbox: ReturnType<typeof memoryOutbox>;
   readonly media: MediaStore;
+  readonly jobs: ReturnType<typeof memoryJobs>;
   /** Every frame that was appended, by tenant, in order. */
   readonly logs: ReadonlyMap<string, readonly Logged[]>;
   /** May be changed at any time. */
@@ -107,6 +108,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
     store,
     outbox,
     media,
+    jobs,
     logs,
     faults,
     failStore: false,

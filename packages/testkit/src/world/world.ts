@@ -79,7 +79,7 @@ export interface World {
   advance(ms: number): Promise<void>;
   /** A clock for what the test does by itself, on the world's time. */
   clock(name: string): ProcessClock;
-  /** Redis is away for `down_ms`, and comes back empty. */
+  /** Redis is away for `down_ms`, and comes back empty: the outbox and the queue. */
   loseOutbox(down_ms: number): void;
   /** NATS is away for `down_ms`; what is said meanwhile is lost. */
   loseBus(down_ms: number): void;
@@ -228,6 +228,7 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
       base.outbox.setConnected(false);
       net.after(down_ms, () => {
         base.outbox.forgetEverything();
+        base.jobs.forgetEverything();
         base.outbox.setConnected(true);
       });
     },
