@@ -17,7 +17,7 @@ import { measure } from './push-bench.mjs';
 const number = (value) => ({ type: 'string', default: String(value) });
 const { values } = parseArgs({
   options: {
-    devices: number(10_000),
+    devices: { type: 'string' },
     frames: number(5_000),
     tenants: number(100),
     live: number(200),
@@ -28,7 +28,7 @@ const { values } = parseArgs({
   },
 });
 const [devices, frames, tenants, live, workers, kills, seed] = ['devices', 'frames', 'tenants', 'live', 'workers', 'kills', 'seed'].map(
-  (name) => Number(values[name]),
+  (name) => Number(values[name] ?? (values.bench ? 2_000 : 10_000)),
 );
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 /** mulberry32: the same seed gives the same states. */
