@@ -18,7 +18,12 @@ const [rounds, most] = [Number(values.rounds), Number(values.most)];
 const lane = { chat_id: 'android:default' };
 
 const system = await cluster({ edges: 1, sessions: 1 });
-const free = { frames_per_second: 100_000, frames_burst: 1_000_000 };
+const free = Object.fromEntries(
+  ['frames', 'sends', 'tenant_sends'].flatMap((of) => [
+    [`${of}_per_second`, 100_000],
+    [`${of}_burst`, 1_000_000],
+  ]),
+);
 const [owner, stranger] = [await system.tenant(free), await system.tenant(free)];
 const owners = await owner.join('phone');
 const agent = owner.agent();

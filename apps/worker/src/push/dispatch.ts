@@ -147,7 +147,7 @@ export function createDispatch(deps: PushDeps, config: PushConfig): Dispatch {
     const { row } = pending;
     const target = first.targets.get(row.device_id)?.[0];
     const sender = target === undefined ? undefined : senders.get(target.kind);
-    const leave = target !== undefined && sender !== undefined ? await line(sender, target).enter() : () => {};
+    const leave = target !== undefined && sender !== undefined ? await line(sender, target).enter(row.tenant_id) : () => {};
     try {
       if (stopping) return;
       const { view, decision, frame } = await again(first, pending);
@@ -182,7 +182,7 @@ export function createDispatch(deps: PushDeps, config: PushConfig): Dispatch {
     async through(target, how) {
       const sender = senders.get(target.kind);
       if (sender === undefined) return { is: 'refused', answer: 'no such provider' };
-      const leave = await line(sender, target).enter();
+      const leave = await line(sender, target).enter(target.tenant_id);
       try {
         return await how(sender);
       } finally {

@@ -1,13 +1,19 @@
-import type { Clock } from '@iris/runtime';
+import type { TenantId } from '@iris/protocol';
+import { type Clock, fairLine } from '@iris/runtime';
 
-/** Requests to one server: so many at once, so many a second; the others wait in line, and nobody of another line with them. */
+/**
+ * Requests to one server: so many at once, so many a second; the others wait in line, and nobody of another line with them. Tenants that wait take
+ * turns, however much each has to say.
+ */
 export interface Gate {
   /** Resolves with the function that gives the place back. */
-  enter(): Promise<() => void>;
+  enter(tenant_id: TenantId): Promise<() => void>;
 }
 
+const turn = { weight: 1, cost: 1 };
+
 export function gate({ clock, at_once, per_second }: { clock: Clock; at_once: number; per_second: number }): Gate {
-  const waiting: (() => void)[] = [];
+  const waiting = fairLine<TenantId, () => void>();
   let under_way = 0;
   let tokens = per_second;
   let filled_at = clock.now();
@@ -17,12 +23,12 @@ export function gate({ clock, at_once, per_second }: { clock: Clock; at_once: nu
     const now = clock.now();
     tokens = Math.min(per_second, tokens + ((now - filled_at) * per_second) / 1_000);
     filled_at = now;
-    while (waiting.length > 0 && under_way < at_once && tokens >= 1) {
+    while (waiting.size > 0 && under_way < at_once && tokens >= 1) {
       tokens--;
       under_way++;
-      waiting.shift()!();
+      waiting.next()!();
     }
-    if (waiting.length === 0 || under_way >= at_once || armed) return;
+    if (waiting.size === 0 || under_way >= at_once || armed) return;
     armed = true;
     clock.after(Math.ceil(((1 - tokens) * 1_000) / per_second), () => {
       armed = false;
@@ -30,9 +36,9 @@ export function gate({ clock, at_once, per_second }: { clock: Clock; at_once: nu
     });
   };
   return {
-    enter: () =>
+    enter: (tenant_id) =>
       new Promise((resolve) => {
-        waiting.push(() => {
+        waiting.push(tenant_id, turn, () => {
           let inside = true;
           resolve(() => {
             if (!inside) return;

@@ -8,6 +8,7 @@ export const outside: ReadonlyMap<string, string> = new Map([
   ['CLS9', 'takes the end of an edge, or the loss of the outbox'],
   ['LIM15', 'takes two weeks, or 100,000 frames'],
   ['LIM16', 'takes more tenants at work than an instance has room for'],
+  ['LIM17', 'takes thousands of hellos at once'],
   ['KEE2', 'takes a session service that does not answer'],
   ['CAP6', 'is about what is written, not about what is said'],
   ['OUT8', 'takes a message that the bus loses'],
