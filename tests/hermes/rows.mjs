@@ -254,6 +254,7 @@ export const rows = {
     return fail('the model is told of it still');
   },
   async cron({ device, home, cli, cron_to }) {
+    if (cron_to === undefined) fail('there is nowhere to deliver to');
     mkdirSync(join(home, 'scripts'), { recursive: true });
     writeFileSync(join(home, 'scripts', 'iris-watch.sh'), 'echo the-disk-is-fine\n');
     const made = cli('cron', 'create', 'every 2h', '--name', 'watch', '--deliver', cron_to, '--no-agent', '--script', 'iris-watch.sh');

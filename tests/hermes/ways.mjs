@@ -22,7 +22,6 @@ const answers = async (url) => {
 export const ways = {
   runner: {
     label: 'the hermes runner, over the Runs API',
-    cron_to: 'local',
     hermes: ({ model, api_port }) => ({
       config: baseConfig({ model_url: model.url, more: 'platform_toolsets:\n  api_server: [terminal, clarify]\n' }),
       env: { API_SERVER_ENABLED: 'true', API_SERVER_KEY: key, API_SERVER_PORT: String(api_port), API_SERVER_HOST: '127.0.0.1' },
@@ -38,6 +37,8 @@ export const ways = {
       clarify: 'Hermes: the Runs API has no way to ask the person',
       reasoning: 'Hermes: the Runs API gives no reasoning of the model (its reasoning.available is the answer again)',
       'picker.model': 'Hermes: no GET /api/model/options',
+      'media out': 'Hermes: the Runs API gives text, and no files',
+      cron: 'Hermes: the Runs API has no place where a job could be delivered',
     },
   },
   relay: {
@@ -52,7 +53,7 @@ export const ways = {
       },
       ready: () => linked(home),
     }),
-    cron_to: 'relay',
+    cron_to: 'relay:android:default',
     may_end_early: true,
     last: ['approval'],
     approvals: ['once'],
@@ -63,6 +64,10 @@ export const ways = {
       footer: 'the relay contract has no model, tokens or cost; the latency is measured here',
       'picker.model': 'Hermes: over the relay /model is a list in words',
       title: 'Hermes: its relay adapter renames no threads',
+      'media in': 'Hermes: its relay adapter fetches no files, and shows the model none',
+      'media out': 'Hermes: its relay adapter sends no files',
+      deletion: 'the relay contract has no deletion',
+      cron: 'Hermes: its scheduler finds no delivery target at the relay',
     },
   },
   plugin: {

@@ -158,4 +158,14 @@ describe('a spool in a folder', () => {
     writeFileSync(join(dir, 'lock'), '999999999\n');
     expect(open(dir).state.next_seq).toBe(1);
   });
+
+  const linux = existsSync('/proc/self/stat') ? test : test.skip;
+  linux('a number that another process has by now holds no spool', async () => {
+    const dir = folder();
+    // Process 1 began at another time than that.
+    writeFileSync(join(dir, 'lock'), '1 999999999999\n');
+    const spool = open(dir);
+    expect(readFileSync(join(dir, 'lock'), 'utf8')).toMatch(new RegExp(`^${process.pid} \\d+\\n$`));
+    await spool.close();
+  });
 });

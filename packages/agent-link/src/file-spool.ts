@@ -10,7 +10,6 @@ import {
   appendFile as plainAppendFile,
   readFileSync,
   renameSync,
-  unlinkSync,
   writeSync,
 } from 'node:fs';
 import { rename, writeFile } from 'node:fs/promises';
@@ -19,6 +18,7 @@ import { promisify } from 'node:util';
 import { type Random, randomId } from './ids.js';
 import type { Log } from './log.js';
 import { applyRecord, emptyState, headOf, type Spool, type SpoolRecord, type SpoolState } from './spool.js';
+import { lockSpool } from './spool-lock.js';
 
 const appendFile = promisify(plainAppendFile) as unknown as (fd: number, data: string) => Promise<void>;
 const dataSync = promisify(fdatasync);
@@ -31,9 +31,6 @@ export interface FileSpoolOptions {
   readonly compact_bytes?: number;
 }
 
-/** Folders that this process has open. */
-const open = new Set<string>();
-
 /**
  * A spool in a folder of its own: one append-only file of JSON lines, flushed to the disk before what it holds is sent.
  * Opens synchronously, once, when the agent starts.
@@ -41,7 +38,7 @@ const open = new Set<string>();
  */
 export function fileSpool(dir: string, options: FileSpoolOptions): Spool {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const unlock = lock(dir);
+  const unlock = lockSpool(dir);
   const path = join(dir, 'spool.jsonl');
   const fresh = join(dir, 'spool.new');
   const least = options.compact_bytes ?? 1024 * 1024;
@@ -140,51 +137,5 @@ async function syncFolder(dir: string): Promise<void> {
     await fullSync(fd);
   } finally {
     closeSync(fd);
-  }
-}
-
-/** Two processes with one spool would give two frames the same `seq`. A dead owner's lock is taken over. */
-function lock(dir: string): () => void {
-  if (open.has(dir)) throw new Error(`the spool ${dir} is already open in this process`);
-  const path = join(dir, 'lock');
-  const mine = `${process.pid}\n`;
-  for (;;) {
-    try {
-      const fd = openSync(path, 'wx', 0o600);
-      writeSync(fd, mine);
-      closeSync(fd);
-      break;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    }
-    const owner = ownerOf(path);
-    if (owner !== undefined && owner !== process.pid && alive(owner)) throw new Error(`the spool ${dir} is in use by process ${owner}`);
-    try {
-      unlinkSync(path);
-    } catch {}
-  }
-  open.add(dir);
-  return () => {
-    open.delete(dir);
-    try {
-      unlinkSync(path);
-    } catch {}
-  };
-}
-
-function ownerOf(path: string): number | undefined {
-  try {
-    return Number.parseInt(readFileSync(path, 'utf8'), 10) || undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function alive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
