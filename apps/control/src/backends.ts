@@ -2,7 +2,7 @@ import { type AgentId, makeToken, type TenantId, type TokenId, unsupported } fro
 import { type Clock, type Gate, OutOfReach, type Random, randomId, type Seal } from '@iris/runtime';
 import { type AgentBackendRow, type Store, tokenHash } from '@iris/store';
 import type { Static } from 'typebox';
-import type { BackendChange } from './schemas.js';
+import type { BackendChange } from './agent-schemas.js';
 
 /** What agents answer with when the gateway's own runner stands behind them. */
 export interface Backends {

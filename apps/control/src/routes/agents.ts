@@ -1,10 +1,11 @@
 import { type AgentId, makeToken, notFound, rateLimited, type TenantId, type TokenId, unsupported } from '@iris/protocol';
 import { randomId } from '@iris/runtime';
 import { type AgentBackendRow, type AgentRow, tokenHash } from '@iris/store';
+import { Agent, AgentChange, AgentCreated, AgentList, AgentParams, NewAgent } from '../agent-schemas.js';
 import { shownBackend } from '../backends.js';
 import type { Api, Routing } from '../control.js';
 import { nameOf } from '../names.js';
-import { Agent, AgentChange, AgentCreated, AgentList, AgentParams, NewAgent, TenantParams } from '../schemas.js';
+import { TenantParams } from '../schemas.js';
 import { change, look } from './admin-roles.js';
 
 /** `/v1/tenants/{tenant_id}/agents`: who answers in the tenant's channels. */

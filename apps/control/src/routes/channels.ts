@@ -1,7 +1,8 @@
 import { type AgentId, type ChatId, notFound } from '@iris/protocol';
 import type { ChannelRow } from '@iris/store';
+import { Channel, ChannelChange, ChannelList, ChannelParams } from '../agent-schemas.js';
 import type { Api, Routing } from '../control.js';
-import { Channel, ChannelChange, ChannelList, ChannelParams, TenantParams } from '../schemas.js';
+import { TenantParams } from '../schemas.js';
 import { change, look } from './admin-roles.js';
 
 /** `/v1/tenants/{tenant_id}/channels`: which agent serves which. */
