@@ -240,7 +240,7 @@ export const rows = {
   },
   async deletion({ device, model }) {
     const from = device.received.all.length;
-    await turn(device, 'My colour is vermilion. [[say noted]]');
+    await turn(device, 'My colour is vermilion. [[say a fine colour]]');
     const { payload } = ofTurn(device, from).find(({ type, payload }) => type === 'message' && payload.text.includes('vermilion'));
     const deleted = await device.request('message.delete', { message_ids: [payload.message_id] }, { chat_id: 'android:default' });
     if (deleted.type !== 'message.deleted') fail(`message.delete: ${deleted.payload.message}`);

@@ -82,10 +82,13 @@ async function attach(
   if (attached === undefined) throw refusedToken();
   const { row, previous } = attached;
   const sameInstall = repeated || previous.install_id === row.install_id;
-  const has = sameInstall ? Math.min(payload.last_seq, row.out_seq) : 0;
   const waiting = await store.agentFrames.after(tenant_id, agent_id, 0);
+  const acked = (waiting[0]?.seq ?? row.out_seq + 1) - 1;
+  // Asked again, the link may have been used meanwhile: what it has acked since is newer than what its hello said.
+  const said = repeated ? Math.max(payload.last_seq, acked) : payload.last_seq;
+  const has = sameInstall ? Math.min(said, row.out_seq) : 0;
   // It has forgotten what it had acked, and so also what it was to do.
-  const forgot = sameInstall && has < (waiting[0]?.seq ?? row.out_seq + 1) - 1;
+  const forgot = sameInstall && has < acked;
   await store.agentFrames.ack(tenant_id, agent_id, has);
 
   // Another instance may have served the tenant since this one looked: a link begins with the truth.

@@ -203,11 +203,15 @@ export const agentChecks: readonly AgentCheck[] = [
       await say.until(() => gateway.hellos.length > before && gateway.linked, 'the next process does not come');
       const hello = gateway.hellos.at(-1)!;
       must(hello.boot_id !== old.boot_id, 'the same boot_id');
-      must(!(hello.open_turns ?? []).includes(turn_id), 'it says that it goes on with a turn whose process is gone');
+      // Named, it is one of which it has something to say: the end that the old process could not, or what it goes on with.
+      const named = (hello.open_turns ?? []).includes(turn_id);
       await say.caughtUp();
-      if (hello.install_id !== old.install_id) return 'a new installation (no spool): the gateway ends the turn';
+      if (hello.install_id !== old.install_id && !named) return 'a new installation (no spool): the gateway ends the turn';
       const outcome = await say.ended(turn_id).catch(() => undefined);
-      must(outcome === undefined || outcome === 'interrupted', `it ended as ${outcome}`);
+      must(!named || outcome !== undefined, 'it says that it goes on with a turn whose process is gone, and never ends it');
+      must(outcome === undefined || outcome === 'interrupted' || (named && outcome === 'completed'), `it ended as ${outcome}`);
+      const accepted = gateway.processed.filter((frame) => frame.type === 'turn.accepted' && frame.turn_id === turn_id).length;
+      must(accepted === 1, `accepted ${accepted} times`);
       return outcome ?? 'nothing said: the gateway ends the turn';
     },
   },
