@@ -212,6 +212,22 @@ export function mediaRows(subject: Subject): void {
       expect((await a.media.get(tenant_id, kept.media_id))?.state).toBe('attached');
     });
 
+    test('usage counts files that were whole, also when they are gone; an upload that came to nothing was none', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const days = () => b.usage.days(tenant_id, '1970-01-01', '1970-01-01');
+      const [one, two] = [await uploaded(tenant_id, 'one'), await uploaded(tenant_id, 'two')];
+      const begun = media(tenant_id);
+      await a.media.begin(begun, plenty);
+      const counted = [
+        { day: '1970-01-01', user_messages: 0, agent_messages: 0, turns: 0, media_files: 2, media_bytes: one.size + two.size },
+      ];
+      expect(await days()).toEqual(counted);
+      await a.media.remove(tenant_id, [one.media_id, begun.media_id]);
+      await b.media.remove(tenant_id, [one.media_id]);
+      expect(await days()).toEqual(counted);
+    });
+
     test('stale: what was begun, uploaded or offered too long ago, oldest first', async () => {
       const { a } = subject();
       const { tenant_id } = await newTenant(subject());
