@@ -55,6 +55,10 @@ export async function measure({ world, providers, devices, say }) {
     // The first round warms both up.
     if (round > 0) all.push({ pushes, jobs, ratio: pushes / jobs, busy });
   }
+  const warned = new Map();
+  for (const [, event] of world.workers[0].log().matchAll(/"level":"?(?:warn|40)"?.*?"(?:event|msg)":"([^"]+)"/g))
+    warned.set(event, (warned.get(event) ?? 0) + 1);
+  if (warned.size > 0) say(`the worker warned: ${JSON.stringify(Object.fromEntries(warned))}`);
   const median = (of) => all.map(of).sort((a, b) => a - b)[all.length >> 1];
   console.log(
     `decided, claimed, sent over HTTP and recorded: ${median(({ pushes }) => pushes).toFixed(0)} a second and worker (busy ${(median(({ busy }) => busy) * 100).toFixed(0)} %); bare BullMQ jobs: ${median(({ jobs }) => jobs).toFixed(0)}; ratio ${median(({ ratio }) => ratio).toFixed(2)}`,

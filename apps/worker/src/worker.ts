@@ -20,7 +20,7 @@ export interface WorkerDeps extends RepairDeps {
   readonly studio?: Studio;
   /** Looks into films. Absent: they have no preview. */
   readonly cinema?: Cinema;
-  /** Default: `fetch`. */
+  /** Default: on sockets. */
   readonly http?: Http;
 }
 

@@ -161,6 +161,8 @@ export function createDispatch(deps: PushDeps, config: PushConfig): Dispatch {
       const chosen = senders.get(decision.target.kind);
       if (chosen === undefined || !(await claim(row))) return;
       const verdict = await ask(view, { row, frame }, decision.target, chosen);
+      // The provider is free for the next while this one is written down.
+      leave();
       await record(await outcome({ row, frame }, decision.target, verdict));
     } finally {
       leave();

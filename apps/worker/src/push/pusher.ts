@@ -4,7 +4,7 @@ import type { TenantId } from '@iris/protocol';
 import type { Clock, Log, Meter, Random } from '@iris/runtime';
 import type { PushKind, Store } from '@iris/store';
 import { fcmAccount, fcmSender } from '../senders/fcm.js';
-import { fetchHttp, type Http } from '../senders/http.js';
+import { type Http, nodeHttp } from '../senders/http.js';
 import { ntfySender } from '../senders/ntfy.js';
 import type { Sender } from '../senders/sender.js';
 import { webPushSender } from '../senders/webpush.js';
@@ -33,7 +33,7 @@ export function createPusher(
   config: PushConfig,
 ): Pusher {
   const { store, outbox, clock } = deps;
-  const senders = sendersOf(config, { http: deps.http ?? fetchHttp(clock), clock });
+  const senders = sendersOf(config, { http: deps.http ?? nodeHttp(clock), clock });
   const dispatch = createDispatch({ ...deps, senders }, config);
   let settled_at = 0;
   let pruned_at = clock.now();
