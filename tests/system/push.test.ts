@@ -1,6 +1,9 @@
 /** Pushes on real processes and services: BullMQ, Postgres and sockets to providers that check what they get. */
+import { natsBus, subjects } from '@iris/bus';
+import { makeToken, type TokenId } from '@iris/protocol';
 import { systemClock } from '@iris/runtime';
-import { type Cluster, type ClusterTenant, cluster, type Fakes, serveFakes, type TestDevice } from '@iris/testkit';
+import { tokenHash } from '@iris/store';
+import { type Cluster, type ClusterTenant, cluster, type Fakes, fcmError, serveFakes, type TestDevice, testDevice } from '@iris/testkit';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 
 const lane = { chat_id: 'android:default', thread_id: null } as const;
@@ -14,7 +17,7 @@ beforeAll(async () => {
   fakes = await serveFakes(systemClock);
   const settings = Object.entries(fakes.settings).map(([name, value]) => [name, Array.isArray(value) ? value.join(',') : String(value)]);
   world = await cluster({
-    edges: 1,
+    edges: 2,
     sessions: 1,
     workers: 1,
     set: { ...Object.fromEntries(settings), push_claim_ms: 3_000, push_timeout_ms: 2_000, push_answer_url: 'http://edge.test/push/answer' },
@@ -36,10 +39,10 @@ async function away(name: string, where: { kind: 'fcm' | 'ntfy' | 'webpush'; add
   await world.store.pushTargets.register(tenant_id, device_id, [where], at);
 }
 /** Providers stir nobody: looked at now and then. */
-async function until<T>(found: () => T | undefined | false, what: string): Promise<T> {
+async function until<T>(found: () => T | undefined | false | Promise<T | undefined | false>, what: string): Promise<T> {
   const give_up = Date.now() + 60_000;
   for (;;) {
-    const value = found();
+    const value = await found();
     if (value !== undefined && value !== false) return value;
     if (Date.now() > give_up) throw new Error(`not within a minute: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -87,6 +90,68 @@ test('PSH3 PSH9 PSH17: each provider is spoken to; a worker is killed while it s
   turn.end();
   await phone.next('agent.idle');
   expect((await ledger('phone')).map(({ state }) => state)).toEqual(expect.not.arrayContaining(['sent', 'failed', 'pending']));
+}, 120_000);
+
+test('C133 HEL25 PSH7: a token is revoked: within a second its sockets are closed on every edge, in the midst of a stream and an upload; no push follows', async () => {
+  const { tenant_id } = tenant;
+  const { store } = world;
+  const token_id = 'stolen' as TokenId;
+  const token = makeToken('device', tenant_id, 'secret-of-stolen'.padEnd(32, '0'));
+  await store.tokens.create({
+    tenant_id,
+    token_id,
+    kind: 'device',
+    hash: tokenHash(token),
+    device_id: null,
+    agent_id: null,
+    created_at: 1,
+  });
+  const thieves = [0, 1].map((edge) =>
+    testDevice({ device_id: `thief ${edge}`, token, patience: world.patience, dial: (events) => tenant.dial(edge)(events) }),
+  );
+  for (const thief of thieves) expect((await thief.join()).type).toBe('hello.ack');
+  // One that is away, and was just refused.
+  const at = Date.now() - 60_000;
+  await store.devices.hello({ tenant_id, device_id: 'thief away' as never, name: '', caps: {}, token_id, at, max: 100 });
+  await store.pushTargets.register(tenant_id, 'thief away' as never, [{ kind: 'fcm', address: 'stolen' }], at);
+  fakes.fcm.set('stolen', { answer: fcmError(503, 'UNAVAILABLE'), times: 1 });
+  const agent = tenant.agent({ install_id: 'third' });
+  await agent.connect();
+  agent.say('message', { message_id: 'waits', role: 'cron', text: 'waits for its next try' }, lane);
+  await until(() => fakes.fcm.asked.some(({ token: asked }) => asked === 'stolen'), 'the provider was not asked');
+  await phone.send('tell me');
+  const turn = await agent.turn();
+  turn.start();
+  thieves[1]!.say('media.upload.start', { media_ref: 'mu', kind: 'file', mime: 'text/plain', size: 1_000_000, filename: 'a.txt' });
+  let n = 0;
+  const going = setInterval(() => {
+    turn.update('x'.repeat(++n));
+    if (thieves[1]!.connected) thieves[1]!.raw(new Uint8Array(1_000));
+  }, 20);
+  const bus = await natsBus({ servers: [world.nats.url] });
+  try {
+    await thieves[0]!.next('message.update');
+    await store.tokens.revoke(tenant_id, token_id, Date.now());
+    bus.publish(subjects.control, new TextEncoder().encode(JSON.stringify({ kind: 'revoked', tenant_id, token_id })));
+    const began = Date.now();
+    for (const thief of thieves) expect((await thief.closed()).code).toBe(4403);
+    expect(Date.now() - began).toBeLessThan(1_000);
+    const heard = thieves.map(({ received }) => received.all.length);
+    const asked = fakes.fcm.asked.length;
+    agent.say('message', { message_id: 'after', role: 'cron', text: 'after it' }, lane);
+    turn.end();
+    await phone.next('agent.idle');
+    // Its next try would have come by now, and the look at the new frame.
+    await until(() => fakes.fcm.asked.slice(asked).some(({ token: one }) => one === 'token'), 'nobody else was pushed');
+    await until(async () => (await ledger('thief away'))[0]?.state !== 'pending', 'what waited is still to be sent');
+    expect(fakes.fcm.accepted.filter(({ token: one }) => one === 'stolen')).toEqual([]);
+    expect((await ledger('thief away')).map(({ state }) => state)).not.toContain('sent');
+    expect(thieves.map(({ received }) => received.all.length)).toEqual(heard);
+    expect((await store.media.byRef(tenant_id, 'thief 1' as never, 'mu'))?.state).not.toBe('uploaded');
+  } finally {
+    clearInterval(going);
+    await bus.close();
+  }
 }, 120_000);
 
 test('PSH3 C65: Redis is killed and comes back empty between frame and push: it is pushed all the same, once, and to nobody who has it', async () => {

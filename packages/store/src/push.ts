@@ -140,7 +140,7 @@ export interface PushLedger {
   decide(rows: readonly PushLedgerRow[]): Promise<LedgerKey[]>;
   /**
    * `pending`, and `sending` ones whose claim has lapsed, become ours until `until`, unless the device has said hello since they were
-   * decided. Returns those that did.
+   * decided, or could not any more: it or its token is revoked, or its tenant suspended. Returns those that did.
    */
   claim(keys: readonly LedgerKey[], now: number, until: number): Promise<LedgerKey[]>;
   /**

@@ -14,7 +14,7 @@ export interface View {
   readonly tenant_id: TenantId;
   readonly at: number;
   readonly content: PushContent;
-  /** Those that are not revoked. */
+  /** Those that could say hello now: neither they nor their token are revoked, and their tenant is not suspended. */
   readonly devices: ReadonlyMap<DeviceId, DeviceRow>;
   /** Whom can carry something to a device, the one to be asked first in front. */
   readonly targets: ReadonlyMap<DeviceId, readonly PushTargetRow[]>;
@@ -44,7 +44,9 @@ export async function loadView(
 ): Promise<View> {
   const at = clock.now();
   const ids = <T>(of: (frame: PushFrameRow) => T | null): T[] => [...new Set(frames.flatMap((frame) => of(frame) ?? []))];
-  const [content, devices, targets, marks, reads, rules, channels, messages, pickers, open, page] = await Promise.all([
+  const [tenant, tokens, content, devices, targets, marks, reads, rules, channels, messages, pickers, open, page] = await Promise.all([
+    store.tenants.get(tenant_id),
+    store.tokens.list(tenant_id),
     store.pushRules.content(tenant_id),
     store.devices.list(tenant_id),
     store.pushTargets.list(tenant_id),
@@ -57,6 +59,8 @@ export async function loadView(
     store.pickers.list(tenant_id),
     outbox.read(tenant_id, Number.MAX_SAFE_INTEGER, { limit: 1 }),
   ]);
+  const over = new Set(tokens.flatMap((token) => (token.revoked_at !== null || (token.expires_at ?? at) < at ? [token.token_id] : [])));
+  const opens = ({ revoked_at, token_id }: DeviceRow) => tenant?.state === 'active' && revoked_at === null && !over.has(token_id);
   const marked = new Map(marks.map((mark) => [mark.device_id, mark]));
   const standing = devices.map((device) => {
     const mark = marked.get(device.device_id);
@@ -72,7 +76,7 @@ export async function loadView(
     tenant_id,
     at,
     content,
-    devices: new Map(devices.filter(({ revoked_at }) => revoked_at === null).map((device) => [device.device_id, device])),
+    devices: new Map(devices.filter(opens).map((device) => [device.device_id, device])),
     targets: grouped(usable, ({ device_id }) => device_id),
     standing: new Map(standing),
     reads: new Map(

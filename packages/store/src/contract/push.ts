@@ -187,6 +187,28 @@ export function pushes(subject: Subject): void {
       expect(await b.pushLedger.claim([key(1)], 200, 300)).toEqual([key(1)]);
     });
 
+    test('claim: nothing for a device whose token is revoked or over, nor of a suspended tenant', async () => {
+      const { a, b, tenant_id, row } = await setting();
+      const pending = async (token_id: TokenId) => {
+        const device_id = unique<DeviceId>('dev');
+        const kind = { kind: 'device', device_id: null, agent_id: null, created_at: 1 } as const;
+        await a.tokens.create({ tenant_id, token_id, hash: unique('h'), ...kind });
+        await a.devices.hello({ tenant_id, device_id, name: '', caps: {}, token_id, at: 1, max: 100 });
+        await a.pushLedger.decide([row(1, { device_id })]);
+        return { tenant_id, device_id, cursor: 1 };
+      };
+      const [revoked, over, ends, stands] = ['tk1', 'tk2', 'tk3', 'tk4'] as TokenId[];
+      const keys = [await pending(revoked!), await pending(over!), await pending(ends!), await pending(stands!)];
+      await a.tokens.revoke(tenant_id, revoked!, 60);
+      await a.tokens.expire(tenant_id, over!, 60);
+      await a.tokens.expire(tenant_id, ends!, 500);
+      await a.tenants.setState(tenant_id, 'suspended');
+      expect(await b.pushLedger.claim(keys, 100, 200)).toEqual([]);
+      await a.tenants.setState(tenant_id, 'active');
+      expect((await b.pushLedger.claim(keys, 100, 200)).map(({ device_id }) => device_id).sort()).toEqual(
+        [keys[2]!, keys[3]!].map(({ device_id }) => device_id).sort(),
+      );
+    });
     test('claim: nothing that was decided before the device came back, or was revoked', async () => {
       const { a, b, row, key, tenant_id, device_id } = await setting();
       await a.pushLedger.decide([row(1), row(2, { decided_at: 70 })]);

@@ -129,7 +129,11 @@ export function memoryPushLedger(state: MemoryState): PushLedger {
     async claim(keys, now, until) {
       const away = ({ tenant_id, device_id, decided_at }: PushLedgerRow) => {
         const device = state.tenants.get(tenant_id)?.devices.get(device_id);
-        return device !== undefined && device.revoked_at === null && device.last_seen_at <= decided_at;
+        const tenant = state.tenants.get(tenant_id);
+        if (device === undefined || device.revoked_at !== null || tenant?.row.state !== 'active') return false;
+        const token = tenant.tokens.get(device.token_id);
+        const over = token !== undefined && (token.revoked_at !== null || (token.expires_at ?? now) < now);
+        return !over && device.last_seen_at <= decided_at;
       };
       const free = (row: PushLedgerRow) => away(row) && (row.state === 'pending' || (row.state === 'sending' && row.due_at <= now));
       return keys.filter((key) => change(key, (row) => (free(row) ? { ...row, state: 'sending', due_at: until } : undefined)));
