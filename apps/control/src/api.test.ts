@@ -33,6 +33,7 @@ async function send(method: Method, path: string, payload: string | undefined, h
 interface Body
   extends Record<'tenant_id' | 'device_token' | 'agent_token' | 'agent_id' | 'token_id' | 'token' | 'name' | 'explanation', string> {
   readonly decisions: readonly Record<string, unknown>[];
+  readonly pushes: readonly Record<string, unknown>[];
   readonly error: { readonly code: string; readonly message: string };
   readonly tenants: readonly { readonly tenant_id: string }[];
   readonly tokens: readonly unknown[];
@@ -239,6 +240,15 @@ test('PSH16: why a phone did, or did not, buzz; how much providers are told', as
   expect((await call('GET', `${url}?limit=2`)).body.decisions.map(({ cursor }) => cursor)).toEqual([5, 4]);
   expect((await call('GET', `${url}?cursor=3`)).body.decisions).toMatchObject([{ cursor: 3, state: 'sent', sent_at: 6 }]);
   expect((await call('GET', `/v1/tenants/${tenant_id}/devices/nobody/push/3`)).status).toBe(404);
+  // The ledger of a device, page by page.
+  const ledger = `/v1/tenants/${tenant_id}/devices/${device_id}/pushes`;
+  const { body: page } = await call('GET', `${ledger}?limit=2`);
+  expect(page.pushes).toMatchObject([
+    { cursor: 5, state: 'failed', why: 'refused', provider: 'fcm', answer: '400 INVALID_ARGUMENT', attempts: 1, sent_at: null },
+    { cursor: 4, state: 'skipped', why: 'confirmed', provider: null },
+  ]);
+  expect((await call('GET', `${ledger}?limit=2&before=4`)).body.pushes).toMatchObject([{ cursor: 3, state: 'sent', sent_at: 6 }]);
+  expect((await call('GET', `/v1/tenants/${tenant_id}/devices/nobody/pushes`)).status).toBe(404);
   const settings = `/v1/tenants/${tenant_id}/push`;
   expect((await call('GET', settings)).body).toEqual({ content: 'full' });
   expect((await call('PATCH', settings, { content: 'encrypted' })).body).toEqual({ content: 'encrypted' });

@@ -11,14 +11,17 @@ const choicesBytes = 600;
 const choicesMax = 10;
 const segments = new Intl.Segmenter(undefined, { granularity: 'grapheme' });
 
+/** Bytes of it within a JSON string, which is how all of them are sent: a control character is six. */
+const sizeOf = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2;
+
 /** The text, or as much of it as fits, cut between what people take for characters, and marked as cut. */
 export function fitting(text: string, max: number): string {
-  if (!exceedsBytes(text, max)) return text;
+  if (text.length <= max && sizeOf(text) <= max) return text;
   let kept = '';
   let left = max - 3;
   // Longer than that no character is worth looking for the end of.
   for (const { segment } of segments.segment(text.slice(0, max + 64))) {
-    left -= Buffer.byteLength(segment);
+    left -= sizeOf(segment);
     if (left < 0) break;
     kept += segment;
   }
