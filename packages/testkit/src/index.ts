@@ -12,6 +12,7 @@ export * from './frames.js';
 export * from './oidc-issuer.js';
 export { type Autopush, serveAutopush } from './push/autopush.js';
 export { receiver } from './push/ece.js';
+export { pushEvidence } from './push/evidence.js';
 export { fcmError } from './push/fake-fcm.js';
 export { ntfyError } from './push/fake-ntfy.js';
 export { type Fakes, fakes, serveFakes } from './push/fakes.js';

@@ -2,13 +2,13 @@ import { describe, expect, test } from '@jest/globals';
 import type { AnyFrame, Payload } from '../frames.js';
 import { realPatience } from '../record.js';
 import { type TestDevice, testDevice } from '../test-device.js';
-import { check, type Evidence, type Logged } from './index.js';
+import { check, type Evidence, type Logged, type PushEvidence } from './index.js';
 
 const lane = { chat_id: 'android:default', thread_id: null };
 type Told = Omit<AnyFrame, 'v' | 'payload'> & { payload?: Payload };
 
 /** A device and the hand that feeds it. */
-async function device(first: { sync_cursor?: number } = {}) {
+async function device(first: { sync_cursor?: number; last_pushed_cursor?: number } = {}) {
   let feed: (text: string) => void = () => {};
   let end: (code: number, reason: string) => void = () => {};
   const made: TestDevice = testDevice({
@@ -25,11 +25,11 @@ async function device(first: { sync_cursor?: number } = {}) {
   const tell = (...frames: Told[]) => {
     for (const frame of frames) feed(JSON.stringify({ v: 1, payload: {}, ...frame }));
   };
-  const join = async (sync_cursor = first.sync_cursor ?? 0) => {
+  const join = async (sync_cursor = first.sync_cursor ?? 0, last_pushed_cursor = first.last_pushed_cursor ?? 0) => {
     await made.connect();
     const answered = made.hello();
     const server_caps = { streaming: true, reasoning: true, tools: true, media: true, search: true, push: 'none', pickers: true };
-    tell({ type: 'hello.ack', payload: { server_caps, sync_cursor, last_pushed_cursor: 0, channels: [] } });
+    tell({ type: 'hello.ack', payload: { server_caps, sync_cursor, last_pushed_cursor, channels: [] } });
     await answered;
   };
   await join();
@@ -208,5 +208,30 @@ describe('what is wrong is found', () => {
     one.tell(...numbered(frames), message('m1', 'secret'));
     const violations = check({ devices: [one.device], agents: [], log: logged(frames), histories: historyOf(frames) });
     expect(violations.filter(({ oracle }) => oracle === 'O11')).toHaveLength(2);
+  });
+  test('O12: pushed without a decision, said to be sent and not with the provider, one frame twice, and last_pushed_cursor behind or back', async () => {
+    const flat = { tenant_id: 't', chat_id: 'c', thread_id: null, class: 'reply', why: null, provider: 'fcm', answer: '200' } as const;
+    const row = (cursor: number, more: object = {}): PushEvidence['rows'][number] =>
+      ({ ...flat, device_id: 'd', cursor, state: 'sent', covers: cursor, with_cursor: null, attempts: 1, ...more }) as never;
+    const judged = (rows: PushEvidence['rows'], cursors: number[], last_pushed_cursor: number) =>
+      check({
+        devices: [],
+        agents: [],
+        log: [],
+        histories: new Map(),
+        pushes: [{ device_id: 'd', rows, last_pushed_cursor, accepted: cursors.map((cursor) => ({ cursor, at: 0 })) }],
+      }).map(({ oracle, message }) => [oracle, message]);
+    const collapsed = row(1, { state: 'collapsed', with_cursor: 2 });
+    expect(judged([collapsed, row(2)], [2, 2], 2)).toEqual([]);
+    expect(judged([], [3], 0)).toEqual([['O12', 'd: 3 was pushed, and the ledger does not know it']]);
+    expect(judged([row(3)], [], 3)).toEqual([['O12', 'd: the ledger says that 3 was sent as 3, and no provider has it']]);
+    expect(judged([row(3), row(3)], [3], 3)).toContainEqual(['O12', 'd: two decisions about 3']);
+    expect(judged([row(2, { covers: 3 }), row(3)], [3], 3)).toEqual([['O12', 'd: 3 and 2 were both pushed as 3']]);
+    expect(judged([row(3)], [3], 2)).toEqual([['O12', 'd: last_pushed_cursor is 2, and 3 was sent']]);
+    expect(judged([collapsed], [], 0)).toEqual([['O12', 'd: 1 is collapsed into 2, which stands for nothing']]);
+    const one = await device({ last_pushed_cursor: 7 });
+    one.cut();
+    await one.join(5, 6);
+    expect(oracles(check({ devices: [one.device], agents: [], log: [], histories: new Map() }))).toEqual(['O12']);
   });
 });

@@ -1,3 +1,4 @@
+import type { PushLedgerRow } from '@iris/store';
 import type { AnyFrame, Payload } from '../frames.js';
 import type { TestAgent } from '../test-agent.js';
 import type { Received, TestDevice } from '../test-device.js';
@@ -21,9 +22,22 @@ export interface Evidence {
   readonly histories: ReadonlyMap<string, readonly Payload[]>;
   /** The outbox lost its data at some point: what was only there may be missing for devices that were told so. */
   readonly lossy?: boolean;
+  /** Of devices that can be pushed to, when pushes are on. */
+  readonly pushes?: readonly PushEvidence[];
 }
 
-export type Oracle = 'O1' | 'O2' | 'O3' | 'O4' | 'O5' | 'O6' | 'O10' | 'O11';
+/** What the ledger says of one device, and what providers were given for it. */
+export interface PushEvidence {
+  readonly device_id: string;
+  readonly rows: readonly PushLedgerRow[];
+  readonly last_pushed_cursor: number;
+  /** Pushes that a provider accepted, in order, by the cursor in them; an app shows the same one once. */
+  readonly accepted: readonly { readonly cursor: number; readonly at: number }[];
+  /** Whether `accepted` would have this one, if it was sent; default: yes. */
+  readonly seen?: (row: PushLedgerRow) => boolean;
+}
+
+export type Oracle = 'O1' | 'O2' | 'O3' | 'O4' | 'O5' | 'O6' | 'O10' | 'O11' | 'O12';
 export interface Violation {
   readonly oracle: Oracle;
   readonly message: string;

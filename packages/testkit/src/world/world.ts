@@ -3,6 +3,7 @@ import type { EdgeId, Quotas, SessionId } from '@iris/protocol';
 import type { Store } from '@iris/store';
 import { type Chance, chance } from '../chance.js';
 import type { Evidence, Logged } from '../checks/index.js';
+import { pushEvidence } from '../push/evidence.js';
 import { type Fakes, fakes, worldHttp } from '../push/fakes.js';
 import type { Patience } from '../record.js';
 import { type TestAgent, type TestAgentOptions, testAgent } from '../test-agent.js';
@@ -328,7 +329,8 @@ function worldTenant(world: World, tenancy: Tenancy): WorldTenant {
     async evidence({ lossy = false } = {}) {
       const asking = devices.find(({ connected, connections }) => connected && connections.at(-1)?.ack);
       if (asking === undefined) throw new Error('no device is connected');
-      return { devices, agents, log: self.log, histories: await historiesOf(asking), lossy };
+      const pushes = await pushEvidence(world.store, world.fakes, tenancy.tenant_id);
+      return { devices, agents, log: self.log, histories: await historiesOf(asking), lossy, pushes };
     },
   };
   return self;
