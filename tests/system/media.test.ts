@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
 import { runAgent } from '@iris/agent-link';
 import { type Cluster, type ClusterTenant, cluster, pull, sendBytes, sha256Of, type TestDevice, upload } from '@iris/testkit';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -154,6 +155,68 @@ test('LNK40 UPL13: an agent is given links to what people send, and gives files 
   expect((await put('abc')).status).toBe(201);
   expect((await put('abc')).status).toBe(404);
 }, 60_000);
+
+test('UPL17: a link to upload with: in pieces, over a connection that breaks, on any edge; its hash is held to, and the file is one like any other', async () => {
+  const tenant = await all.tenant();
+  const [device, other] = [await tenant.join('phone'), await tenant.join('tablet', { edge: 1 })];
+  const bytes = new Uint8Array(randomBytes(900 * KiB));
+  const size = bytes.length;
+  const start = { media_ref: 'mu_link', kind: 'file', mime: 'a/b', size, filename: '../by link.bin', sha256: sha256Of(bytes), link: true };
+  const { type, payload } = await device.request('media.upload.start', start);
+  expect([type, payload]).toEqual([
+    'media.upload.start',
+    { media_ref: 'mu_link', offset: 0, url: expect.stringMatching(/^\/media\//), expires_at: expect.any(Number) },
+  ]);
+  const put = async (edge: number, range: string | undefined, body?: Uint8Array<ArrayBuffer>) => {
+    const headers = range === undefined ? {} : { 'content-range': range };
+    const { status, headers: said } = await fetch(at(edge, payload.url as string), { method: 'PUT', headers, body: body ?? null });
+    return [status, said.get('range')];
+  };
+  // It opened nothing on the connection.
+  expect(await device.request('media.upload.end', { media_ref: 'mu_link' })).toMatchObject({ payload: { code: 'unsupported' } });
+  expect(await put(0, `bytes */${size}`)).toEqual([308, null]);
+  for (const wrong of [`bytes 0-${size}/${size}`, `bytes 0-9/${size + 1}`, 'bytes 5-4/*', 'pages 1-2/3'])
+    expect(await put(0, wrong, bytes.subarray(0, 10))).toEqual([400, null]);
+  expect(await put(0, `bytes 0-99999/${size}`, bytes.subarray(0, 100_000))).toEqual([308, 'bytes=0-99999']);
+  // A hole is not left.
+  expect(await put(1, `bytes 100001-${size - 1}/${size}`, bytes.subarray(100_001))).toEqual([308, 'bytes=0-99999']);
+  expect(await device.send('too early', { media_refs: ['mu_link'] })).toMatchObject({ type: 'error', payload: { code: 'not_found' } });
+  const { hostname, port, pathname } = at(0, payload.url as string);
+  await new Promise<void>((resolve) => {
+    const line = connect(Number(port), hostname, () =>
+      line.write(
+        `PUT ${pathname} HTTP/1.1\r\nHost: x\r\nContent-Range: bytes 100000-${size - 1}/${size}\r\nContent-Length: ${size - 100_000}\r\n\r\n`,
+        () => line.write(bytes.subarray(100_000, 400_000), () => line.destroy()),
+      ),
+    );
+    line.on('close', () => resolve());
+  });
+  // As a client does it: ask where to go on, and go on there. What broke off may still be coming to its end.
+  let last: (number | string | null)[] = [];
+  for (let round = 0; round < 50 && last[0] !== 201; round++) {
+    const [, range] = await put(1, `bytes */${size}`);
+    const from = Number(/=0-(\d+)$/.exec(String(range))![1]) + 1;
+    expect(from).toBeGreaterThanOrEqual(100_000);
+    last = await put(1, `bytes ${from}-${size - 1}/${size}`, bytes.subarray(from));
+  }
+  expect(last).toEqual([201, null]);
+  expect(await put(0, `bytes */${size}`)).toEqual([201, null]);
+  expect(await put(0, undefined, bytes)).toEqual([404, null]);
+  const sending = await device.send('by link', { media_refs: ['mu_link'] });
+  const [entry] = sending.payload.media as unknown as Entry[];
+  expect(entry).toMatchObject({ size, sha256: sha256Of(bytes), filename: 'by link.bin' });
+  expect(sha256Of((await pull(other, entry!.media_id)).bytes)).toBe(sha256Of(bytes));
+  // Other bytes than were said are refused, and nothing of them is kept.
+  const wrong = await device.request('media.upload.start', { ...start, media_ref: 'mu_wrong' });
+  const answer = await fetch(at(0, wrong.payload.url as string), { method: 'PUT', body: new Uint8Array(size) });
+  expect(answer.status).toBe(400);
+  expect(await device.send('wrong', { media_refs: ['mu_wrong'] })).toMatchObject({ type: 'error', payload: { code: 'not_found' } });
+  expect(await device.request('media.upload.start', { ...start, media_ref: 'mu_huge', size: 2 ** 40 })).toMatchObject({
+    payload: { code: 'media_too_large' },
+  });
+  const asked = await fetch(at(0, payload.url as string), { method: 'OPTIONS' });
+  expect([asked.status, asked.headers.get('access-control-allow-methods')]).toEqual([204, 'GET, HEAD, PUT']);
+});
 
 test('UPL9 UPL14: the edge is killed in mid-upload, at several offsets: nothing half stored is visible, and what is gone on with ends with the right hash', async () => {
   const tenant = await all.tenant();

@@ -5,6 +5,7 @@ export interface HttpExchange {
   readonly method: 'get' | 'head' | 'put';
   readonly path: string;
   readonly range: string;
+  readonly content_range: string;
   /** What the peer says the body has; undefined when it does not. */
   readonly length: number | undefined;
   /** The body at the pace of whoever reads it. Fails when the peer leaves. */
@@ -20,7 +21,7 @@ const waiting_bytes = 512 * 1024;
 
 export function httpExchange(res: HttpResponse, req: HttpRequest, method: HttpExchange['method']): HttpExchange {
   const said = req.getHeader('content-length');
-  const [path, range] = [req.getUrl(), req.getHeader('range')];
+  const [path, range, content_range] = [req.getUrl(), req.getHeader('range'), req.getHeader('content-range')];
   let over = false;
   let aborted = false;
   let wake: (() => void) | undefined;
@@ -61,6 +62,7 @@ export function httpExchange(res: HttpResponse, req: HttpRequest, method: HttpEx
     method,
     path,
     range,
+    content_range,
     length: /^\d+$/.test(said) ? Number(said) : undefined,
     async *body() {
       for (;;) {

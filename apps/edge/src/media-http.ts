@@ -1,8 +1,8 @@
-import { WrongSha256 } from '@iris/media';
-import { type MediaId, RequestError } from '@iris/protocol';
+import { RequestError } from '@iris/protocol';
 import type { EdgeContext } from './context.js';
 import type { HttpExchange } from './http-exchange.js';
 import { askAboutMedia } from './media-ask.js';
+import { takeMedia } from './media-http-put.js';
 import { linksPath, type MediaClaim, mediaClaim } from './media-link.js';
 
 const statusOf: ReadonlyMap<string, string> = new Map([
@@ -17,6 +17,8 @@ const safe: readonly (readonly [string, string])[] = [
   ['x-content-type-options', 'nosniff'],
   ['content-security-policy', "sandbox; default-src 'none'"],
   ['cross-origin-resource-policy', 'cross-origin'],
+  ['access-control-allow-origin', '*'],
+  ['access-control-expose-headers', 'content-range, content-disposition'],
   ['referrer-policy', 'no-referrer'],
 ];
 /** Types that are said as they are. All others are bytes. */
@@ -32,7 +34,7 @@ export async function serveMedia(edge: EdgeContext, exchange: HttpExchange): Pro
   if (claim === undefined) return exchange.reply('403 Forbidden');
   if (claim.op !== wanted) return exchange.reply('405 Method Not Allowed');
   try {
-    if (claim.op === 'put') await take(edge, exchange, claim);
+    if (claim.op === 'put') await takeMedia(edge, exchange, claim);
     else await give(edge, exchange, claim);
   } catch (error) {
     if (error instanceof RequestError) {
@@ -86,31 +88,4 @@ function rangeOf(header: string, size: number): { from: number; to: number } | '
   const from = Number(first);
   const to = last === '' ? size : Math.min(size, Number(last) + 1);
   return from >= size || to <= from ? 'unsatisfiable' : { from, to };
-}
-
-async function take(edge: EdgeContext, exchange: HttpExchange, { tenant_id, media_id }: MediaClaim): Promise<void> {
-  const { object_id, size, sha256 } = await askAboutMedia(edge, tenant_id, 'media.accept', { media_id });
-  if (exchange.length !== undefined && exchange.length !== size) return exchange.reply('400 Bad Request');
-  const writer = await edge.media.open(tenant_id, object_id);
-  let received = 0;
-  try {
-    for await (const chunk of exchange.body()) {
-      received += chunk.byteLength;
-      if (received > size) break;
-      edge.meters.media_bytes.add(chunk.byteLength, { direction: 'up' });
-      await writer.append(chunk);
-    }
-    if (received !== size) {
-      await writer.abort();
-      return exchange.reply('400 Bad Request');
-    }
-    const stored = await writer.finish(sha256);
-    const commit = { media_id: media_id as MediaId, object_id, ...stored };
-    await askAboutMedia(edge, tenant_id, 'media.commit', commit, edge.config.upload_end_ms);
-    exchange.reply('201 Created');
-  } catch (error) {
-    await writer.abort();
-    if (error instanceof WrongSha256) return exchange.reply('400 Bad Request');
-    throw error;
-  }
 }

@@ -168,6 +168,7 @@ export async function startUwsServer(
     app.get('/media/*', (res, req) => file(httpExchange(res, req, 'get')));
     app.head('/media/*', (res, req) => file(httpExchange(res, req, 'head')));
     app.put('/media/*', (res, req) => file(httpExchange(res, req, 'put')));
+    app.options('/media/*', (res) => void reply(res, '204 No Content', mediaFromPages, ''));
   }
   app.any('/*', (res) => void refuse(res, '404 Not Found'));
 
@@ -188,6 +189,13 @@ export async function startUwsServer(
   };
 }
 
+/** A link is all the right there is: whoever has it may use it from any page. */
+const mediaFromPages = {
+  'access-control-allow-origin': '*',
+  'access-control-allow-methods': 'GET, HEAD, PUT',
+  'access-control-allow-headers': 'content-type, content-range, range',
+  'access-control-max-age': '86400',
+};
 const nothing = new Uint8Array();
 const text = (data: ArrayBuffer): string => Buffer.from(data).toString();
 

@@ -75,7 +75,7 @@ export function createWorker(deps: WorkerDeps, config: WorkerConfig): Worker {
       );
       looking = await jobs.work(
         {
-          'media.process': counted('media.process', (job) => processMedia(job, deps)),
+          'media.process': counted('media.process', (job) => processMedia(job, { ...deps, config })),
           'media.clean': counted('media.clean', () => cleanMedia(deps, config)),
         },
         { concurrency: config.media_at_once },

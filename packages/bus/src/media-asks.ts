@@ -11,7 +11,7 @@ export interface MediaAsks {
   readonly 'media.commit': { readonly ask: MediaCommit; readonly answer: MediaCommitted };
   /** They will not be. */
   readonly 'media.abandon': { readonly ask: { readonly media_id: MediaId }; readonly answer: { readonly ok: true } };
-  /** An agent's file comes over HTTP. */
+  /** A file comes over HTTP. */
   readonly 'media.accept': { readonly ask: { readonly media_id: string }; readonly answer: MediaAccepted };
   /** Where the bytes of a file are. */
   readonly 'media.find': { readonly ask: MediaFind; readonly answer: MediaFound };
@@ -27,6 +27,8 @@ export interface MediaBegin {
   readonly mime: string;
   readonly size: number;
   readonly filename?: string;
+  /** What the bytes must have, when that was said. */
+  readonly sha256?: string;
   readonly resume: boolean;
 }
 export interface MediaBegun {
@@ -52,6 +54,8 @@ export interface MediaAccepted {
   readonly size: number;
   /** What the bytes must have, when that was said. */
   readonly sha256?: string;
+  /** They are here already. */
+  readonly complete?: true;
 }
 export interface MediaFind {
   readonly media_id: string;

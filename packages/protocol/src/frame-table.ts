@@ -227,7 +227,7 @@ export const frameTable = {
   'media.upload.start': {
     up: { ...local(media.MediaUploadStart, 'media.upload.start'), refine: media.refineMediaUploadStart },
     down: response(media.MediaUploadOffset),
-    rules: ['UPL1', 'UPL2', 'UPL3', 'UPL4', 'UPL5', 'UPL6', 'UPL9', 'UPL10', 'UPL11', 'UPL14', 'UPL15'],
+    rules: ['UPL1', 'UPL2', 'UPL3', 'UPL4', 'UPL5', 'UPL6', 'UPL9', 'UPL10', 'UPL11', 'UPL14', 'UPL15', 'UPL17'],
   },
   'media.upload.end': { up: local(media.MediaUploadEnd, 'media.upload.ack', 30_000), rules: ['UPL1', 'UPL2', 'UPL7', 'UPL8', 'UPL16'] },
   'media.upload.ack': { down: response(media.MediaUploadAck), rules: ['UPL1', 'UPL8'] },

@@ -13,6 +13,7 @@ import type { DeviceConnection, Member } from '../connection.js';
 import type { EdgeContext } from '../context.js';
 import { askAboutMedia } from '../media-ask.js';
 import { refuse, respond } from '../outbound.js';
+import { mediaUploadLink } from './media-upload-link.js';
 
 /** A file that is on its way from a device. */
 export interface Upload {
@@ -62,6 +63,7 @@ const uploadsOf = (member: Member): Uploads => (member.uploads ??= { open: undef
 
 export function mediaUploadStart(edge: EdgeContext, connection: DeviceConnection, member: Member, frame: UpFrameOf<'media.upload.start'>) {
   const { id, payload } = frame;
+  if (payload.link === true) return mediaUploadLink(edge, connection, member, frame);
   const uploads = uploadsOf(member);
   if (uploads.open !== undefined) return refuse(edge, connection, id, 'unsupported', 'media_ref: an upload is open; end it first');
   uploads.refused = undefined;

@@ -4,7 +4,7 @@ import type { AgentRequest, Context } from '../context.js';
 import { quotasOf } from '../handlers/lookup.js';
 import { keptFilename } from '../rules/filename.js';
 import { mediaIdOf } from '../rules/ids.js';
-import { mediaEntry, mediaIdsOf } from './media-entry.js';
+import { insistShown, mediaEntry, mediaIdsOf } from './media-entry.js';
 
 const grant_ms = 3_600_000;
 
@@ -57,5 +57,6 @@ export async function shownMedia(
   const files = rows.flatMap((row) => row ?? []);
   if (files.length < media.length || !(await store.media.show(tenant_id, files.flatMap(mediaIdsOf), as))) throw notFound('media_id');
   const looked = await Promise.all(files.map(async (row) => (await mediaReady.processed(row, config.media_ready_ms / 2)) ?? row));
+  looked.forEach(insistShown);
   return looked.map(mediaEntry);
 }

@@ -4,7 +4,7 @@ import type { MediaRow } from '@iris/store';
 import type { Context } from '../context.js';
 import { quotasOf } from '../handlers/lookup.js';
 import { keptFilename } from '../rules/filename.js';
-import { mediaEntry } from './media-entry.js';
+import { insistShown, mediaEntry } from './media-entry.js';
 
 type Handler<A extends MediaAsk> = (tenant_id: TenantId, ask: MediaAsks[A]['ask'], context: Context) => Promise<MediaAsks[A]['answer']>;
 
@@ -35,7 +35,7 @@ const begin: Handler<'media.begin'> = async (tenant_id, ask, context) => {
       mime,
       size,
       filename: keptFilename(ask.filename, kind),
-      sha256: '',
+      sha256: ask.sha256 ?? '',
       uploaded_sha256: null,
       details: {},
       created_at: clock.now(),
@@ -56,7 +56,11 @@ const sizeAsUploaded = ({ size, details }: MediaRow): number => (typeof details.
 const commit: Handler<'media.commit'> = async (tenant_id, { media_id, object_id, size, sha256 }, { store, mediaReady, config }) => {
   const row = await store.media.complete(tenant_id, media_id, { object_id, size, sha256 });
   if (row === undefined) throw notFound('media_ref');
-  await mediaReady.processed(row, config.media_ready_ms);
+  const seen = await mediaReady.processed(row, config.media_ready_ms);
+  if (seen?.details.withheld === true) {
+    await store.media.remove(tenant_id, [media_id]);
+    insistShown(seen);
+  }
   return { sha256 };
 };
 
@@ -68,7 +72,8 @@ const abandon: Handler<'media.abandon'> = async (tenant_id, { media_id }, { stor
 
 const accept: Handler<'media.accept'> = async (tenant_id, { media_id }, { store }) => {
   const row = await store.media.get(tenant_id, media_id);
-  if (row?.state !== 'uploading' || row.object_id === null) throw notFound('media_id');
+  if (row === undefined || row.object_id === null || row.state === 'unused') throw notFound('media_id');
+  if (row.state !== 'uploading') return { object_id: row.object_id, size: sizeAsUploaded(row), complete: true };
   return { object_id: row.object_id, size: row.size, ...(row.sha256 === '' ? {} : { sha256: row.sha256 }) };
 };
 
@@ -79,6 +84,7 @@ const find: Handler<'media.find'> = async (tenant_id, { media_id, device_id }, {
   if (!seen || row.object_id === null) throw notFound('media_id');
   // Nobody has taken out yet what may not be given out.
   if (!row.processed && !own(row, device_id)) throw rateLimited('media_id: it is not looked at yet', 2_000);
+  insistShown(row);
   return { object_id: row.object_id, entry: mediaEntry(row) };
 };
 const own = (row: MediaRow, device_id: string | undefined): boolean => device_id !== undefined && row.device_id === device_id;

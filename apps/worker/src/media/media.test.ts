@@ -41,8 +41,9 @@ async function setting() {
   const media = memoryMedia({ clock });
   const bus = memoryHub({ clock }).connect();
   await store.tenants.create({ tenant_id, name: 'T', agent_id: 'ag' as AgentId, at: 0 });
+  const config = { media_image_bytes: 1024 * 1024, media_film_bytes: 1 };
   const studio = { look: (bytes: Uint8Array, mime: string) => look(bytes, mime, limits).catch(() => undefined), close: async () => {} };
-  const deps = { store, media, bus, clock, random: seededRandom(1), log: silentLog, studio };
+  const deps = { store, media, bus, clock, random: seededRandom(1), log: silentLog, studio, config };
   let n = 0;
   const self = {
     ...deps,
@@ -174,6 +175,35 @@ describe('UPL12: pictures', () => {
     const { row, bytes } = await put(original, 'image/avif');
     expect(bytes.includes('Secret') || bytes.includes('my home')).toBe(false);
     expect(row).toMatchObject({ mime: 'image/avif', size: original.length, details: { width: 120, height: 80 } });
+  });
+
+  test('TIFF: what tells is overwritten where it stands, the pixels stay', async () => {
+    const { put } = await setting();
+    const original = tiffThatTells(await picture().tiff({ compression: 'none' }).toBuffer());
+    expect((await sharp(original).metadata()).width).toBe(120);
+    const { row, bytes } = await put(original, 'image/tiff');
+    for (const secret of ['Secret', 'my home', '52.5']) expect(original.includes(secret) && !bytes.includes(secret)).toBe(true);
+    expect((await sharp(bytes).raw().toBuffer()).equals(await sharp(original).raw().toBuffer())).toBe(true);
+    expect(row).toMatchObject({ kind: 'file', mime: 'image/tiff', size: original.length });
+  });
+
+  test('a raw picture keeps what it is developed by, and loses its place', async () => {
+    const { put } = await setting();
+    const { bytes } = await put(rawPicture(), 'application/octet-stream', 'file');
+    expect(bytes.includes('Camera')).toBe(true);
+    for (const secret of ['52.5', 'Owner']) expect(bytes.includes(secret)).toBe(false);
+  });
+
+  test('one that is too large to be cleaned is withheld; one that is not whole loses its Exif all the same', async () => {
+    const { put } = await setting();
+    const large = Buffer.concat([await withExif(picture()).jpeg().toBuffer(), Buffer.alloc(1024 * 1024)]);
+    expect((await put(large, 'image/jpeg')).row).toMatchObject({ mime: 'application/octet-stream', details: { withheld: true } });
+    const cut = (await withExif(picture(300, 300)).jpeg().toBuffer()).subarray(0, -20);
+    expect(cut.includes('Secret')).toBe(true);
+    const { row, bytes } = await put(cut, 'image/jpeg');
+    expect(row).toMatchObject({ mime: 'application/octet-stream' });
+    expect(row.details.withheld).toBeUndefined();
+    for (const secret of ['Secret', 'my home']) expect(bytes.includes(secret)).toBe(false);
   });
 
   test('a preview is a file beside it, small, and goes with it', async () => {
@@ -334,6 +364,67 @@ describe('movies', () => {
     expect((await lookAtMovie(read, bytes.length)).duration).toBe(12.55);
   });
 });
+
+/** The same TIFF with a directory that says more, behind it: who made it with what, and a place. */
+function tiffThatTells(tiff: Buffer): Buffer {
+  const old = tiff.readUInt32LE(4);
+  const count = tiff.readUInt16LE(old);
+  const at = tiff.length + (tiff.length % 2);
+  const texts = at + 2 + (count + 3) * 12 + 4;
+  const entry = (tag: number, type: number, values: number, value: number) => {
+    const out = Buffer.alloc(12);
+    out.writeUInt16LE(tag, 0);
+    out.writeUInt16LE(type, 2);
+    out.writeUInt32LE(values, 4);
+    out.writeUInt32LE(value, 8);
+    return out;
+  };
+  const kept = Array.from({ length: count }, (_, n) => tiff.subarray(old + 2 + n * 12, old + 14 + n * 12));
+  const all = [...kept, entry(0x010e, 2, 8, texts), entry(0x010f, 2, 14, texts + 8), entry(0x8825, 4, 1, texts + 22)];
+  all.sort((one, other) => one.readUInt16LE(0) - other.readUInt16LE(0));
+  const head = Buffer.alloc(2);
+  head.writeUInt16LE(all.length, 0);
+  const gps = Buffer.concat([Buffer.from([1, 0]), entry(2, 2, 5, texts + 40), Buffer.alloc(4), Buffer.from('52.5\0')]);
+  const out = Buffer.concat([
+    tiff,
+    Buffer.alloc(at - tiff.length),
+    head,
+    ...all,
+    Buffer.alloc(4),
+    Buffer.from('my home\0Secret Camera\0'),
+    gps,
+  ]);
+  out.writeUInt32LE(at, 4);
+  return out;
+}
+
+/** A TIFF as cameras build it: its first picture is a small one, a directory with the place hangs from it. */
+function rawPicture(): Buffer {
+  const out = Buffer.alloc(400);
+  out.write('II*\0', 0, 'latin1');
+  out.writeUInt32LE(8, 4);
+  const directory = (at: number, entries: [tag: number, type: number, count: number, value: number][]) => {
+    out.writeUInt16LE(entries.length, at);
+    for (const [n, [tag, type, count, value]] of entries.entries()) {
+      const entry = at + 2 + n * 12;
+      out.writeUInt16LE(tag, entry);
+      out.writeUInt16LE(type, entry + 2);
+      out.writeUInt32LE(count, entry + 4);
+      out.writeUInt32LE(value, entry + 8);
+    }
+  };
+  directory(8, [
+    [0x00fe, 4, 1, 1],
+    [0x010f, 2, 7, 200],
+    [0x013b, 2, 6, 220],
+    [0x8825, 4, 1, 100],
+  ]);
+  directory(100, [[2, 2, 5, 240]]);
+  out.write('Camera\0', 200, 'latin1');
+  out.write('Owner\0', 220, 'latin1');
+  out.write('52.5\0', 240, 'latin1');
+  return out;
+}
 
 function gifWithComment(gif: Buffer): Buffer {
   const table = (gif[10]! & 0x80) === 0 ? 0 : 3 * 2 ** ((gif[10]! & 7) + 1);

@@ -3,11 +3,15 @@ import type { MediaStore } from '@iris/media';
 import type { MediaId, ObjectId, SessionId, TenantId } from '@iris/protocol';
 import { type Clock, type Log, type Random, randomId } from '@iris/runtime';
 import type { Content, MediaRow, Store } from '@iris/store';
+import type { Static } from 'typebox';
 import { type Cinema, isFilm } from './cinema.js';
+import type { MediaConfig } from './config.js';
 import { isLookable } from './look.js';
 import { head_bytes, type Sniffed, sniff } from './sniff.js';
 import { strip } from './strip.js';
-import { lookAtMovie, type Movie } from './strip-movie.js';
+import { blankExif } from './strip-exif.js';
+import { lookAtMovie, type Patch } from './strip-movie.js';
+import { lookAtTiff } from './strip-tiff.js';
 import type { Studio } from './studio.js';
 
 export interface ProcessDeps {
@@ -21,13 +25,10 @@ export interface ProcessDeps {
   readonly studio?: Studio;
   /** Absent: films have no preview, and what their index says of duration and dimensions. */
   readonly cinema?: Cinema;
+  readonly config: Pick<Static<typeof MediaConfig>, 'media_image_bytes' | 'media_film_bytes'>;
 }
 
-/** Larger pictures are files like any other: to take something out of one, all of it is held. */
-const image_bytes = 64 * 1024 * 1024;
 const movies = new Set(['video/mp4', 'video/quicktime', 'audio/mp4']);
-/** Larger films are not copied to be looked into. */
-const film_bytes = 1024 * 1024 * 1024;
 const utf8 = new TextEncoder();
 const opaque: Sniffed = { kind: 'file', mime: 'application/octet-stream' };
 
@@ -37,7 +38,7 @@ const isNotWhole = (error: unknown): boolean => error instanceof Error && error.
 interface Found extends Sniffed {
   readonly details: Record<string, unknown>;
   /** Bytes that take the place of the old. */
-  readonly clean?: Buffer | Movie['patches'];
+  readonly clean?: Buffer | readonly Patch[];
   readonly thumb?: { readonly bytes: Uint8Array; readonly width: number; readonly height: number };
 }
 
@@ -68,17 +69,25 @@ async function lookAt(row: MediaRow, object_id: ObjectId, deps: ProcessDeps): Pr
   const read = (offset: number, length: number) => bytesOf(deps.media, row.tenant_id, object_id, offset, length);
   const sniffed = sniff(await read(0, head_bytes), row.mime);
   if (sniffed.kind === 'image') return lookAtImage(row, sniffed, read, deps);
-  if (!movies.has(sniffed.mime)) return { ...sniffed, ...(await watch(row, object_id, sniffed.mime, {}, deps)) };
+  const tiff = sniffed.mime === 'image/tiff';
+  if (!tiff && !movies.has(sniffed.mime)) return { ...sniffed, ...(await watch(row, object_id, sniffed.mime, {}, deps)) };
   try {
-    const { patches, ...facts } = await lookAtMovie(read, row.size);
-    const changed: { offset: number; bytes: Buffer }[] = [];
+    const { patches, ...facts } = tiff ? { patches: await lookAtTiff(read, row.size) } : await lookAtMovie(read, row.size);
+    const changed: Patch[] = [];
     for (const patch of patches) if (!(await read(patch.offset, patch.bytes.length)).equals(patch.bytes)) changed.push(patch);
     const seen = await watch(row, object_id, sniffed.mime, facts, deps);
     return { ...sniffed, ...seen, ...(changed.length === 0 ? {} : { clean: changed }) };
   } catch (error) {
     if (!isNotWhole(error)) throw error;
-    return { ...opaque, details: {} };
+    return notWhole(row.size > deps.config.media_image_bytes ? undefined : await read(0, row.size));
   }
+}
+
+/** What is built like nothing known, but begins like something that says where it was taken, may say so all the same. */
+function notWhole(bytes: Buffer | undefined): Found {
+  if (bytes === undefined) return { ...opaque, details: { withheld: true } };
+  const clean = blankExif(bytes);
+  return { ...opaque, details: {}, ...(clean.equals(bytes) ? {} : { clean }) };
 }
 
 /** What there is to see in a film: what ffmpeg finds in it, else what is `known` of it. */
@@ -87,9 +96,9 @@ async function watch(
   object_id: ObjectId,
   mime: string,
   known: Record<string, unknown>,
-  { media, cinema, studio }: ProcessDeps,
+  { media, cinema, studio, config }: ProcessDeps,
 ): Promise<Pick<Found, 'details' | 'thumb'>> {
-  if (cinema === undefined || !isFilm(mime) || row.size > film_bytes) return { details: known };
+  if (cinema === undefined || !isFilm(mime) || row.size > config.media_film_bytes) return { details: known };
   const reader = await media.read(row.tenant_id, object_id);
   if (reader === undefined) throw new Error('its bytes are not there');
   const { poster, ...facts } = (await cinema.look(reader.bytes, mime)) ?? {};
@@ -103,9 +112,10 @@ async function lookAtImage(
   row: MediaRow,
   sniffed: Sniffed,
   read: (offset: number, length: number) => Promise<Buffer>,
-  { studio, log }: ProcessDeps,
+  { studio, log, config }: ProcessDeps,
 ): Promise<Found> {
-  if (row.size > image_bytes) return { ...opaque, details: {} };
+  // To take something out of one, all of it is held.
+  if (row.size > config.media_image_bytes) return { ...opaque, details: { withheld: true } };
   const bytes = await read(0, row.size);
   let clean: Buffer | undefined;
   try {
@@ -113,7 +123,7 @@ async function lookAtImage(
   } catch (error) {
     if (!isNotWhole(error)) throw error;
     log.info('media.not_whole', { media_id: row.media_id, mime: sniffed.mime, why: (error as Error).message });
-    return { ...opaque, details: {} };
+    return notWhole(bytes);
   }
   const cleaned = clean === undefined ? {} : { clean };
   if (studio === undefined || !isLookable(sniffed.mime)) return { ...sniffed, details: {}, ...cleaned };
@@ -126,9 +136,13 @@ async function lookAtImage(
 async function bytesOf(media: MediaStore, tenant_id: TenantId, object_id: ObjectId, offset: number, length: number): Promise<Buffer> {
   const reader = await media.read(tenant_id, object_id, { offset, length });
   if (reader === undefined) throw new Error('its bytes are not there');
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of reader.bytes) chunks.push(chunk);
-  return Buffer.concat(chunks);
+  const bytes = Buffer.alloc(Math.max(0, Math.min(length, reader.size - offset)));
+  let at = 0;
+  for await (const chunk of reader.bytes) {
+    bytes.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return bytes;
 }
 
 const newObjectId = (random: Random): ObjectId => `ob_${randomId(random)}` as ObjectId;

@@ -16,6 +16,8 @@ const magics: readonly (readonly [at: number, bytes: string, what: Sniffed])[] =
   [0, '\xff\xd8\xff', is('image', 'image/jpeg')],
   [0, 'GIF87a', is('image', 'image/gif')],
   [0, 'GIF89a', is('image', 'image/gif')],
+  [0, 'II*\0', is('file', 'image/tiff')],
+  [0, 'MM\0*', is('file', 'image/tiff')],
   [0, 'OggS', is('audio', 'audio/ogg')],
   [0, 'ID3', is('audio', 'audio/mpeg')],
   [0, '\xff\xfb', is('audio', 'audio/mpeg')],

@@ -1,9 +1,14 @@
 /** Reads `length` bytes from `offset`, or as many as there are. */
 export type ReadRange = (offset: number, length: number) => Promise<Buffer>;
 
+/** Bytes that take the place of those at `offset`; they are as long. */
+export interface Patch {
+  readonly offset: number;
+  readonly bytes: Buffer;
+}
+
 export interface Movie {
-  /** Bytes that take the place of those at `offset`; they are as long. */
-  readonly patches: readonly { readonly offset: number; readonly bytes: Buffer }[];
+  readonly patches: readonly Patch[];
   /** Seconds. */
   readonly duration?: number;
   readonly width?: number;

@@ -14,8 +14,16 @@ export const MediaUploadStart = Type.Object({
   sha256: Type.Optional(Sha256),
   /** Go on with what is stored of this `media_ref`: answered with how much that is, and may be gone on with later. */
   resume: Type.Optional(Type.Boolean()),
+  /** The bytes come by HTTP: answered with where to. It can always be gone on with. */
+  link: Type.Optional(Type.Boolean()),
 });
-export const MediaUploadOffset = Type.Object({ media_ref: Id, offset: Type.Integer({ minimum: 0 }) });
+export const MediaUploadOffset = Type.Object({
+  media_ref: Id,
+  offset: Type.Integer({ minimum: 0 }),
+  /** Where the bytes are to be put, when `link` was asked for, and until when: milliseconds since 1970. */
+  url: Type.Optional(Type.String()),
+  expires_at: Type.Optional(Type.Integer({ minimum: 0 })),
+});
 export const refineMediaUploadStart = ({ size }: Static<typeof MediaUploadStart>): string | undefined =>
   Number.isInteger(size) && size >= 1 ? undefined : 'size: must be a whole number of bytes, at least 1';
 export const MediaUploadEnd = Type.Object({ media_ref: Id, sha256: Type.Optional(Sha256) });

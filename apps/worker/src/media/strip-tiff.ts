@@ -1,0 +1,109 @@
+import type { Patch, ReadRange } from './strip-movie.js';
+
+/** Bytes of one value of each type of TIFF. */
+const sizes: readonly number[] = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
+const [subfiles, exif, gps, interop, raw, subfileType] = [0x014a, 0x8769, 0x8825, 0xa005, 0xc612, 0x00fe];
+/** XMP, IPTC, Photoshop's block, names of files: where, when and by whom, in whatever form. */
+const telling = new Set([
+  0x02bc, 0x83bb, 0x8649, 0x010d, 0x010e, 0x0132, 0x013b, 0x013c, 0x8298, 0xc62f, 0xc68b, 0x9003, 0x9004, 0x9286, 0xa430, 0xa431,
+]);
+/** What a raw picture cannot be developed without; of others it goes. */
+const device = new Set([0x010f, 0x0110, 0x0131, exif]);
+const directoriesMax = 64;
+const entriesMax = 4_096;
+const value_bytes = 64 * 1024 * 1024;
+
+interface Entry {
+  readonly tag: number;
+  /** Where its value stands: behind a pointer, when it is longer than four bytes. */
+  readonly value: number;
+  readonly length: number;
+  readonly values: readonly number[];
+}
+
+/**
+ * Where a TIFF file, or a raw picture that is built as one, says where, when and by whom it was taken: what such entries point to becomes
+ * zeros, and the others of their directory close up. Nothing else moves. Of a raw picture the camera's own notes stay, since it is nothing without them.
+ * @throws RangeError when it is not built so
+ */
+export async function lookAtTiff(read: ReadRange, size: number): Promise<Patch[]> {
+  const head = await read(0, 10);
+  const little = head[0] === 0x49;
+  const u16 = (bytes: Buffer, at: number) => (little ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at));
+  const u32 = (bytes: Buffer, at: number) => (little ? bytes.readUInt32LE(at) : bytes.readUInt32BE(at));
+  const within = (at: number, length: number) => {
+    if (at + length > size) throw new RangeError('it points behind its end');
+  };
+  const patches: Patch[] = [];
+  const blank = (offset: number, length: number) => patches.push({ offset, bytes: Buffer.alloc(length) });
+
+  async function directory(at: number): Promise<{ entries: Entry[]; table: Buffer; next: number }> {
+    within(at, 2);
+    const count = u16(await read(at, 2), 0);
+    if (count > entriesMax) throw new RangeError('too many entries');
+    within(at + 2, count * 12);
+    const table = await read(at + 2, count * 12 + 4);
+    const entries: Entry[] = [];
+    for (let n = 0; n < count; n++) {
+      const [tag, type, values] = [u16(table, n * 12), u16(table, n * 12 + 2), u32(table, n * 12 + 4)];
+      const length = values * (sizes[type] ?? 1);
+      const value = length > 4 ? u32(table, n * 12 + 8) : at + 2 + n * 12 + 8;
+      const few = Math.min(values, 32);
+      const pointed = tag !== subfiles || length <= 4 ? undefined : await read(value, few * 4);
+      const numbers = pointed ? Array.from({ length: few }, (_, i) => u32(pointed, i * 4)) : [u32(table, n * 12 + 8)];
+      entries.push({ tag, value, length, values: numbers });
+    }
+    return { entries, table, next: table.length < count * 12 + 4 ? 0 : u32(table, count * 12) };
+  }
+  const remove = ({ value, length }: Entry) => {
+    if (length <= 4) return;
+    if (length > value_bytes) throw new RangeError('a value is too large');
+    within(value, length);
+    blank(value, length);
+  };
+  /** A directory without some of its entries: as long as before, with zeros behind it. */
+  const closeUp = (at: number, table: Buffer, gone: ReadonlySet<number>) => {
+    if (gone.size === 0) return;
+    const count = Math.floor(table.length / 12);
+    const kept = Array.from({ length: count }, (_, n) => n).filter((n) => !gone.has(n));
+    const out = Buffer.alloc(table.length + 2);
+    if (little) out.writeUInt16LE(kept.length, 0);
+    else out.writeUInt16BE(kept.length, 0);
+    for (const [n, from] of kept.entries()) table.copy(out, 2 + n * 12, from * 12, from * 12 + 12);
+    table.copy(out, 2 + kept.length * 12, count * 12);
+    patches.push({ offset: at, bytes: out });
+  };
+  /** All of a directory, and those that it points to. */
+  async function removeAll(at: number, depth: number): Promise<void> {
+    const { entries, table } = await directory(at);
+    for (const entry of entries) {
+      if ((entry.tag === gps || entry.tag === interop) && depth < 3) await removeAll(entry.values[0]!, depth + 1);
+      remove(entry);
+    }
+    blank(at, 2 + table.length);
+  }
+
+  const waiting = [u32(head, 4)];
+  const seen = new Set<number>();
+  let isRaw = head.toString('latin1', 8, 10) === 'CR';
+  for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) {
+    if (at === 0 || seen.has(at)) continue;
+    if (seen.add(at).size > directoriesMax) throw new RangeError('too many directories');
+    const { entries, table, next } = await directory(at);
+    const reduced = seen.size === 1 && entries.some(({ tag, values }) => tag === subfileType && values[0] === 1);
+    isRaw ||= reduced || entries.some(({ tag }) => tag === raw);
+    const gone = new Set<number>();
+    for (const [n, entry] of entries.entries()) {
+      const { tag, values } = entry;
+      if (tag === subfiles || (tag === exif && isRaw)) waiting.push(...values);
+      else if (tag === gps || telling.has(tag) || (device.has(tag) && !isRaw)) {
+        if (tag === gps || tag === exif) await removeAll(values[0]!, 0);
+        remove(entry);
+        gone.add(n);
+      }
+    }
+    closeUp(at, table, gone);
+    waiting.push(next);
+  }
+  return patches;
+}
