@@ -253,15 +253,16 @@ export const env: readonly Check[] = [
     async run(ctx) {
       const device = await ctx.join('phone');
       const long = 'x'.repeat(200 * 1024);
+      // Each with an `id` of its own: an answer may come behind that of a later one.
       const hostile = [
         `{"type":"history","id":1,"chat_id":${JSON.stringify(long.slice(0, 1000))}}`,
-        `{"type":"${long}","id":1}`,
-        `{"type":"search","id":1,"payload":{"query":"${'('.repeat(500)}\\\\ %_* ' \\" -- ; & | ! :* <->"}}`,
-        `{"type":"message.delete","id":1,"chat_id":${JSON.stringify(ctx.lane.chat_id)},"payload":{"message_ids":[${Array.from({ length: 1000 }, (_, i) => `"m_no${i}"`).join()}]}}`,
-        `{"type":"message.send","id":1,"chat_id":${JSON.stringify(ctx.lane.chat_id)},"payload":{"text":"x","reply_to":"' OR 1=1 --"}}`,
-        `{"type":"sync","id":1,"payload":{"cursor":9007199254740991}}`,
-        `{"type":"ping","id":1,"payload":{"ts":1e308}}`,
-        `{"type":"ping","id":1,"payload":${'[1,'.repeat(3000)}1${']'.repeat(3000)}}`,
+        `{"type":"${long}","id":2}`,
+        `{"type":"search","id":3,"payload":{"query":"${'('.repeat(500)}\\\\ %_* ' \\" -- ; & | ! :* <->"}}`,
+        `{"type":"message.delete","id":4,"chat_id":${JSON.stringify(ctx.lane.chat_id)},"payload":{"message_ids":[${Array.from({ length: 1000 }, (_, i) => `"m_no${i}"`).join()}]}}`,
+        `{"type":"message.send","id":5,"chat_id":${JSON.stringify(ctx.lane.chat_id)},"payload":{"text":"x","reply_to":"' OR 1=1 --"}}`,
+        `{"type":"sync","id":6,"payload":{"cursor":9007199254740991}}`,
+        `{"type":"ping","id":7,"payload":{"ts":1e308}}`,
+        `{"type":"ping","id":8,"payload":${'[1,'.repeat(3000)}1${']'.repeat(3000)}}`,
       ];
       for (const raw of hostile)
         for (const frame of await comesOf(device, ctx.lane, raw))
