@@ -32,6 +32,20 @@ describe('migrations', () => {
     return use(client).finally(() => client.end());
   };
 
+  /** As an older version left the database. */
+  async function applyBefore(client: pg.Client, version: string): Promise<void> {
+    await client.query(`create table _prisma_migrations (id varchar(36) primary key, checksum varchar(64) not null, finished_at timestamptz,
+      migration_name varchar(255) not null, logs text, rolled_back_at timestamptz, started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`);
+    for (const migration of all.filter((one) => one < version)) {
+      const sql = readFileSync(join(folder, 'prisma/migrations', migration, 'migration.sql'), 'utf8');
+      await client.query(sql);
+      const checksum = createHash('sha256').update(sql).digest('hex');
+      const row =
+        'insert into _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count) values ($1, $2, now(), $1, 1)';
+      await client.query(row, [migration, checksum]);
+    }
+  }
+
   beforeAll(async () => {
     database = await databaseForTests();
   }, 120_000);
@@ -65,17 +79,7 @@ describe('migrations', () => {
     await client.connect();
     const store = prismaStore({ url: address.href });
     try {
-      const before = all.filter((migration) => migration < '0003');
-      await client.query(`create table _prisma_migrations (id varchar(36) primary key, checksum varchar(64) not null, finished_at timestamptz,
-        migration_name varchar(255) not null, logs text, rolled_back_at timestamptz, started_at timestamptz not null default now(), applied_steps_count integer not null default 0)`);
-      for (const migration of before) {
-        const sql = readFileSync(join(folder, 'prisma/migrations', migration, 'migration.sql'), 'utf8');
-        await client.query(sql);
-        const checksum = createHash('sha256').update(sql).digest('hex');
-        const row =
-          'insert into _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count) values ($1, $2, now(), $1, 1)';
-        await client.query(row, [migration, checksum]);
-      }
+      await applyBefore(client, '0003');
       await client.query(`insert into tenant (tenant_id, name, created_at) values ('tn_old', 'Old', 1)`);
       await client.query(`insert into channel (tenant_id, chat_id, kind, name, is_default, auto, created_at, number)
         values ('tn_old', 'android:default', 'default', 'Default', true, false, 1, 0)`);
@@ -94,8 +98,47 @@ describe('migrations', () => {
       expect(await migrate(address.href)).toEqual([]);
       expect(await found('körper')).toEqual(old);
       expect((await client.query('select count(*)::int as n from message where search_grams is null')).rows).toEqual([{ n: 0 }]);
+      // Built beside those who write, to the same end as in an empty database, but for the names of partitions' indexes.
+      const shapes = `select c.relname as table_name, i.indisvalid as valid, i.indisunique as only_once,
+        regexp_replace(pg_get_indexdef(i.indexrelid), '(INDEX )\\S+', '\\1') as definition, inhparent::regclass::text as of
+        from pg_index i join pg_class c on c.oid = i.indrelid left join pg_inherits on inhrelid = i.indexrelid
+        where c.relname like 'message%' order by 1, 4`;
+      const fresh = await withClient((one) => one.query(shapes));
+      expect((await client.query(shapes)).rows).toEqual(fresh.rows);
+      expect(fresh.rows.length).toBeGreaterThan(100);
     } finally {
       await store.close();
+      await client.end();
+      await withClient((admin) => admin.query(`drop database ${name} with (force)`));
+    }
+  }, 60_000);
+
+  test('an index that was being built beside the writers when its process died is built anew', async () => {
+    const address = new URL(database.url);
+    address.pathname += '_half';
+    const name = address.pathname.slice(1);
+    await withClient((client) => client.query(`create database ${name}`));
+    const client = new pg.Client({ connectionString: address.href });
+    await client.connect();
+    try {
+      await applyBefore(client, '0003');
+      await client.query(`insert into tenant (tenant_id, name, created_at) values ('tn', 'T', 1)`);
+      await client.query(`insert into channel (tenant_id, chat_id, kind, name, is_default, auto, created_at, number)
+        values ('tn', 'android:default', 'default', 'Default', true, false, 1, 0)`);
+      await client.query(`insert into message (tenant_id, message_id, chat_id, thread_id, role, text, search_text, ts)
+        values ('tn', 'm_1', 'android:default', '', 'user', 'one', 'one', 1)`);
+      // What is left of it: the column, the index of the whole, one of a partition that was attached, and one that is not valid.
+      await client.query('alter table message add column search_grams integer[]');
+      await client.query('create index message_search_grams_idx on only message using gin (search_grams)');
+      await client.query('create index message_p00_search_grams_idx on message_p00 using gin (search_grams)');
+      await client.query('alter index message_search_grams_idx attach partition message_p00_search_grams_idx');
+      await client.query('create index message_p01_search_grams_idx on message_p01 using gin (search_grams)');
+      await client.query(`update pg_index set indisvalid = false where indexrelid = 'message_p01_search_grams_idx'::regclass`);
+      expect(await migrate(address.href)).toEqual(all.filter((migration) => migration >= '0003'));
+      const invalid = `select indexrelid::regclass::text from pg_index where not indisvalid`;
+      expect((await client.query(invalid)).rows).toEqual([]);
+      expect(await migrate(address.href)).toEqual([]);
+    } finally {
       await client.end();
       await withClient((admin) => admin.query(`drop database ${name} with (force)`));
     }

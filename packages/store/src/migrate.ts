@@ -4,8 +4,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Log, silentLog } from '@iris/runtime';
+import { type Log, silentLog, systemClock } from '@iris/runtime';
 import pg from 'pg';
+import { appliedBeside } from './beside.js';
 import { refold } from './refold.js';
 
 /** Of this package: the same from `src` and from `dist`. */
@@ -14,6 +15,7 @@ const migrations = join(folder, 'prisma', 'migrations');
 
 /** Of our own lock, beside Prisma's: many parts may start at once, and all but one then find everything done. */
 const lockKey = 4_748_717_301;
+const lockRetry_ms = 100;
 const connect_ms = 10_000;
 
 interface Migration {
@@ -40,14 +42,16 @@ export async function migrate(databaseUrl: string, log: Log = silentLog): Promis
     return connect(databaseUrl);
   });
   try {
-    await client.query('SELECT pg_advisory_lock($1)', [lockKey]);
+    await lock(client);
     if (!(await isOwner(client))) {
       log.info('store.not_the_owner', { hint: 'whoever owns the tables migrates them' });
       return [];
     }
     const missing = await outstanding(client);
     if (missing.length > 0) {
-      await deploy(databaseUrl);
+      let done = 0;
+      while (missing[done] !== undefined && (await appliedBeside(client, missing[done]!))) done++;
+      if (done < missing.length) await deploy(databaseUrl);
       await client.query('SELECT iris_guard_tables()');
     }
     const folded = await refold(client);
@@ -55,6 +59,15 @@ export async function migrate(databaseUrl: string, log: Log = silentLog): Promis
     return missing.length > 0 ? announce(missing, log) : [];
   } finally {
     await client.end().catch(() => {});
+  }
+}
+
+/** Asked for again and again: whoever waited within the server would hold up the building of an index beside the writers, which waits for all. */
+async function lock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ got: boolean }>('SELECT pg_try_advisory_lock($1) AS got', [lockKey]);
+    if (rows[0]?.got === true) return;
+    await new Promise<void>((resolve) => void systemClock.after(lockRetry_ms, resolve));
   }
 }
 
