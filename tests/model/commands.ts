@@ -1,6 +1,6 @@
 import { type AnyFrame, laneOf, type TestDevice, type TestTurn } from '@iris/testkit';
 import fc from 'fast-check';
-import { endTurn, keyOf, type Model, type ModelLane, removeLane, say, words } from './model.js';
+import { endTurn, keyOf, type Model, type ModelLane, read, removeLane, say, words } from './model.js';
 import { agentComes, checkAll, checkViews, come, quiet, type Real, runningTurns, saidAs } from './stage.js';
 
 type Act = fc.AsyncCommand<Model, Real>;
@@ -71,7 +71,7 @@ async function replaceSessions({ world }: Real): Promise<void> {
 }
 
 async function back(model: Model, real: Real, device: TestDevice, door: number): Promise<void> {
-  await come(real, device, door);
+  await come(real, model, device, door);
   const unsure = model.unsure.get(device.device_id);
   if (!unsure) return;
   const lane = model.lanes.get(unsure.lane);
@@ -259,6 +259,20 @@ const answerPicker = act('answer picker', async (model, real, [d, p]) => {
   model.pickers.delete(picker_id);
 });
 
+/** A device has shown messages: one, or several at once, of which the furthest counts. */
+const readUpTo = act('read', async (model, real, [d, l, m]) => {
+  const device = pick(online(real), d!);
+  const lane = pick(
+    lanesOf(model).filter(({ said }) => said.length > 0),
+    l!,
+  );
+  if (!device || !lane) return;
+  const shown = m! % 3 === 0 ? [pick(lane.said, m!)!, pick(lane.said, m! + 1)!, pick(lane.said, m! * 5)!] : [pick(lane.said, m!)!];
+  const answers = await Promise.all(shown.map(({ message_id }) => device.request('read.receipt', { message_id }, scopeOf(lane))));
+  for (const answer of answers) expectType(answer, 'ack');
+  for (const said of shown) read(model, device.device_id, keyOf(lane), said);
+});
+
 /** Outside any turn, as a timer of the agent's does. */
 const speak = act('speak up', async (model, real, [l, t, role]) => {
   const lane = pick(lanesOf(model), l!);
@@ -303,6 +317,46 @@ const agentLeaves = act('agent leaves', async (_model, real, [how]) => {
 });
 const agentBack = act('agent comes back', async (_model, real, [door]) => agentComes(real, door!));
 
+/**
+ * The agent's process ends and starts again, with what was on its disk. It goes on with its turns, or knows nothing of them: then those that it had
+ * accepted end as interrupted, with what they had said, and the others are offered again.
+ */
+const agentRestarts = act('agent restarts', async (model, real, [door, how]) => {
+  if (!real.agent.connected) return;
+  await quiet(real);
+  const keeps = how! % 3 === 0;
+  const lost = keeps ? [] : runningTurns(real, model);
+  const said = lost.flatMap((turn) => [...turn.running.values()].map(({ text }) => ({ lane: laneOf(turn), text })));
+  real.agent.restart({ turns: keeps, install: how! % 3 === 1 });
+  await agentComes(real, door!);
+  // Until what the old process had kept has certainly come.
+  if (!keeps) await real.world.advance(7_000);
+  await quiet(real);
+  for (const turn of lost) endTurn(model, turn.turn_id);
+  for (const { lane, text } of said) note(model, real, lane, text);
+});
+
+/**
+ * Redis comes back empty. Whoever says something next makes the tenant's order go on from where nobody can have been; who may have missed something
+ * is sent back to `sync`, and told there that something is missing.
+ */
+const loseOutbox = act('lose the outbox', async (model, real, [ms, l, t]) => {
+  const lane = pick(lanesOf(model), l!);
+  if (!real.agent.connected || real.away || !lane) return;
+  await quiet(real);
+  const here = online(real);
+  model.lossy = true;
+  real.world.loseOutbox(1 + ms! * 10);
+  await real.world.advance(ms! * 10 + 2_000);
+  const text = textOf(real, t!);
+  real.agent.say('message', { message_id: `mine ${real.next()}`, role: 'cron', text }, scopeOf(lane));
+  await quiet(real);
+  await real.world.advance(4_000);
+  await quiet(real);
+  note(model, real, keyOf(lane), text);
+  for (const [n, device] of here.entries()) if (!device.connected) await back(model, real, device, n);
+});
+
 const killSession = act('kill session', async (_model, { world }, [n]) => {
   const alive = world.sessions.filter((one) => one.alive);
   pick(alive, n!)!.kill();
@@ -322,7 +376,21 @@ const look = act('look', async (model, real, [d, _, page]) => {
 
 const often = [send, send, sendTogether, deleteMessages, accept, stream, leave, comeBack, comeBack, look];
 const seldom = [sendAndCut, replaced, createChannel, autoThread, rename, setDefault, deleteChannel, steer, stop, whole, end, openPicker];
-const rarely = [answerPicker, speak, agentCreates, agentDeletes, agentLeaves, agentBack, agentBack, killSession, killEdge];
+const rarely = [
+  readUpTo,
+  readUpTo,
+  agentRestarts,
+  loseOutbox,
+  answerPicker,
+  speak,
+  agentCreates,
+  agentDeletes,
+  agentLeaves,
+  agentBack,
+  agentBack,
+  killSession,
+  killEdge,
+];
 export const commands = [...often, ...often, ...seldom, ...rarely];
 
 /** Everyone comes back, every turn comes to its end, and then all must agree. */

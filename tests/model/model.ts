@@ -8,6 +8,10 @@ export interface Model {
   readonly unsure: Map<string, { readonly client_ref: string; readonly text: string; readonly lane: string }>;
   /** Open pickers and the turn of each. */
   readonly pickers: Map<string, string>;
+  /** How far each device has read each lane: by device and lane, the message and its place. */
+  readonly reads: Map<string, { readonly device_id: string; readonly lane: string; readonly message_id: string; readonly cursor: number }>;
+  /** The outbox came back empty: what devices had not got of receipts is gone. */
+  lossy: boolean;
 }
 export interface ModelLane {
   readonly chat_id: string;
@@ -26,7 +30,14 @@ export interface Said {
 export function newModel(): Model {
   const chat_id = 'android:default';
   const home: ModelLane = { chat_id, thread_id: null, name: 'Default', said: [] };
-  return { lanes: new Map([[chat_id, home]]), default_chat: chat_id, unsure: new Map(), pickers: new Map() };
+  return {
+    lanes: new Map([[chat_id, home]]),
+    default_chat: chat_id,
+    unsure: new Map(),
+    pickers: new Map(),
+    reads: new Map(),
+    lossy: false,
+  };
 }
 
 export function say(model: Model, lane: string, said: Said): void {
@@ -37,6 +48,13 @@ export function say(model: Model, lane: string, said: Said): void {
 export function removeLane(model: Model, { chat_id, thread_id }: ModelLane): void {
   for (const [key, lane] of model.lanes)
     if (lane.chat_id === chat_id && (thread_id === null || lane.thread_id === thread_id)) model.lanes.delete(key);
+  for (const [key, { lane }] of model.reads) if (!model.lanes.has(lane)) model.reads.delete(key);
+}
+
+/** Forward only, by the message's place. */
+export function read(model: Model, device_id: string, lane: string, { message_id, cursor }: Said): void {
+  const key = `${device_id} ${lane}`;
+  if ((model.reads.get(key)?.cursor ?? -1) < cursor) model.reads.set(key, { device_id, lane, message_id, cursor });
 }
 
 export function endTurn(model: Model, ended: string): void {

@@ -12,6 +12,10 @@ export interface View {
   readonly running: Map<string, { readonly lane: string; readonly text: string }>;
   /** Lanes of open pickers, by id. */
   readonly pickers: Map<string, string>;
+  /** What other devices have read: by device and lane, the message. */
+  readonly reads: Map<string, string>;
+  /** Since `sync` said that something is missing: what is shown of a lane is what the next page of its history says. */
+  reloading: boolean;
 }
 export interface Shown {
   readonly role: string;
@@ -26,6 +30,8 @@ export function viewOf(device: TestDevice): View {
     busy: new Set(),
     running: new Map(),
     pickers: new Map(),
+    reads: new Map(),
+    reloading: false,
   };
   let held: AnyFrame[] = [];
   let connection = 0;
@@ -39,6 +45,10 @@ export function viewOf(device: TestDevice): View {
     const { frame, source } = one;
     if (frame.type === 'sync.done') {
       synced = true;
+      if (frame.payload.truncated || frame.payload.reset) {
+        view.messages.clear();
+        view.reloading = true;
+      }
       for (const waiting of held.splice(0)) apply(view, waiting, device);
     } else if (frame.type === 'hello.ack' || synced || source !== 'live') apply(view, frame, device);
     // Older things come first: what was missed, by `sync`.
@@ -78,7 +88,15 @@ function apply(view: View, frame: AnyFrame, device: TestDevice): void {
     const shown = { role: payload.role ?? 'assistant', text: payload.final_text ?? payload.text ?? '' };
     const messages = view.messages.get(lane) ?? new Map<string, Shown>();
     view.messages.set(lane, messages.set(id, shown));
-  } else if (type === 'message.deleted')
+  } else if (type === 'history' && view.reloading) {
+    // The newest page has all that these tests say in a lane. What came live meanwhile stands behind it.
+    const live = view.messages.get(lane) ?? new Map<string, Shown>();
+    const rows = (payload.messages ?? []) as { message_id: string; role: string; text: string }[];
+    const page = new Map(rows.map(({ message_id, role, text }) => [message_id, { role, text }]));
+    for (const [message_id, row] of live) if (!page.has(message_id)) page.set(message_id, row);
+    view.messages.set(lane, page);
+  } else if (type === 'read.receipt' && payload.device_id !== undefined) view.reads.set(`${payload.device_id} ${lane}`, id);
+  else if (type === 'message.deleted')
     for (const gone of payload.message_ids ?? []) {
       view.messages.get(lane)?.delete(gone);
       view.running.delete(gone);
@@ -100,6 +118,7 @@ function apply(view: View, frame: AnyFrame, device: TestDevice): void {
 function forget(view: View, chat_id: string, thread_id: string | null | undefined): void {
   const gone = laneOf({ chat_id, thread_id });
   const isGone = (lane: string): boolean => lane === gone || (!thread_id && lane.startsWith(`${gone}/`));
+  for (const key of [...view.reads.keys()]) if (isGone(key.slice(key.indexOf(' ') + 1))) view.reads.delete(key);
   for (const known of [view.channels, view.messages, view.busy]) for (const lane of [...known.keys()]) if (isGone(lane)) known.delete(lane);
   for (const [id, { lane }] of view.running) if (isGone(lane)) view.running.delete(id);
   for (const [id, lane] of view.pickers) if (isGone(lane)) view.pickers.delete(id);

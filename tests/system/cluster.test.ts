@@ -1,9 +1,10 @@
-import { type Cluster, cluster, expectChecks, lane } from '@iris/testkit';
+import { type Cluster, cluster, expectChecks, lane, rollingRestart } from '@iris/testkit';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 
 let all: Cluster;
 beforeAll(async () => {
-  all = await cluster();
+  // How long an edge takes to close its sockets, when it is stopped.
+  all = await cluster({ set: { drain_ms: 1_000 } });
 }, 120_000);
 afterAll(() => all?.close(), 60_000);
 
@@ -128,4 +129,14 @@ describe('two edges and two session instances on real servers', () => {
     expect([1006, 1009]).toContain((await a.closed()).code);
     expect(b.connected).toBe(true);
   });
+
+  // The last, since every process is another afterwards.
+  test('HEL28 CLS9 ENV24 O1 O2 C53 C56: every edge and a session instance are replaced under load: every socket is closed with 1012 and comes back, nothing is lost', async () => {
+    const report = await rollingRestart(all, { devices: 40, every_ms: 100, sessions: 1, watched: 40 });
+    expect(report.exit_codes).toEqual([0, 0, 0]);
+    // Each socket at least once, with 1012 and nothing else.
+    expect(Object.keys(report.closes)).toEqual(['1012']);
+    expect(report.closes[1012]).toBeGreaterThanOrEqual(40);
+    expect(report.sends).toBeGreaterThan(10);
+  }, 120_000);
 });

@@ -166,7 +166,7 @@ describe('kill -9 in the middle of a streaming turn with two devices', () => {
   );
 });
 
-describe('frozen for 8 seconds and thawed', () => {
+describe('frozen for 6 seconds and thawed', () => {
   const freezing = [
     ['one session instance', () => scene.sessions[0]!],
     ['the other session instance', () => scene.sessions[1]!],
@@ -185,7 +185,7 @@ describe('frozen for 8 seconds and thawed', () => {
         setTimeout(() => {
           frozen.thaw();
           resolve();
-        }, 8_000);
+        }, 6_000);
       });
       await sendUntilAnswered(b, 'sent meanwhile');
       await thawed;

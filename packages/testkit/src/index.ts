@@ -5,6 +5,7 @@ export * from './cluster/cluster.js';
 export * from './cluster/freeze.js';
 export * from './cluster/memory.js';
 export * from './cluster/process.js';
+export * from './cluster/rolling-restart.js';
 export * from './cluster/services.js';
 export * from './cluster/streaming.js';
 export * from './cluster/turn-storm.js';
