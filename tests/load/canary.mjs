@@ -30,15 +30,17 @@ try {
   const houses = [];
   for (const word of words) houses.push(await house(word));
   const begun = Date.now();
-  let over = false;
-  const killing = killAtRandom(() => over);
+  const killed = { edge: 0, session: 0, worker: 0 };
   const rounds = Math.ceil(turns / (houses.length * channels));
-  for (let round = 0; round < rounds; round++)
-    await Promise.all(
-      houses.flatMap((one) => one.chats.map((chat_id, n) => ask(one, chat_id, `${one.word}-c${n} question ${round}`, `${n} ${round}`))),
+  for (let round = 0; round < rounds; round++) {
+    const asking = houses.flatMap((one) =>
+      one.chats.map((chat_id, n) => ask(one, chat_id, `${one.word}-c${n} question ${round}`, `${n} ${round}`)),
     );
-  over = true;
-  const killed = await killing;
+    // In the midst of it, so many each round that all come to be.
+    const until_now = Math.floor((round * kills) / rounds);
+    for (let n = until_now; n < Math.floor(((round + 1) * kills) / rounds); n++) await killOne(killed);
+    await Promise.all(asking);
+  }
   await until(
     () => houses.every(({ agent }) => agent.unacked.length === 0 && agent.turns.size >= rounds * channels),
     'not every turn was run',
@@ -109,20 +111,16 @@ async function ask({ devices }, chat_id, text, client_ref) {
   }
 }
 
-async function killAtRandom(over) {
-  const killed = { edge: 0, session: 0, worker: 0 };
-  for (let n = 0; n < kills && !over(); n++) {
-    await sleep(dice.between(200, 900));
-    const [name, all, start] = dice.pick([
-      ['edge', world.edges, world.startEdge],
-      ['session', world.sessions, world.startSession],
-      ['worker', world.workers, world.startWorker],
-    ]);
-    await dice.pick(all.filter(({ alive }) => alive)).kill();
-    killed[name]++;
-    await start();
-  }
-  return killed;
+async function killOne(killed) {
+  await sleep(dice.between(0, 150));
+  const [name, all, start] = dice.pick([
+    ['edge', world.edges, world.startEdge],
+    ['session', world.sessions, world.startSession],
+    ['worker', world.workers, world.startWorker],
+  ]);
+  await dice.pick(all.filter(({ alive }) => alive)).kill();
+  killed[name]++;
+  await start();
 }
 
 async function quiet() {

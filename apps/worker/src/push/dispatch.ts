@@ -203,23 +203,37 @@ export function createDispatch(deps: PushDeps, config: PushConfig): Dispatch {
 
 const nameOf = ({ tenant_id, device_id, cursor }: LedgerKey): string => `${tenant_id}\n${device_id}\n${cursor}`;
 
-/** Those that look again at the same time look once. */
+/**
+ * Those that look again within the time in which a look is good share one, begun or done: with many pushes of a tenant in line each would
+ * otherwise ask everything anew, and what asks so much takes the connections from the claims.
+ */
 function refresher(deps: PushDeps, config: PushConfig): (tenant_id: TenantId, frame: PushFrameRow) => Promise<View> {
-  const asking = new Map<TenantId, { cursors: Set<number>; view: Promise<View> }>();
-  return async (tenant_id, frame) => {
-    let one = asking.get(tenant_id);
-    if (one === undefined) {
-      const cursors = new Set<number>();
-      const view = new Promise<void>((resolve) => deps.clock.soon(resolve)).then(async () => {
-        asking.delete(tenant_id);
-        // The neighbours tell whether a notification stands beside its picker.
-        const wanted = [...new Set([...cursors].flatMap((cursor) => [cursor - 1, cursor]))];
-        const frames = await deps.store.pushFrames.get(tenant_id, wanted);
-        return loadView(deps, tenant_id, frames, config.push_providers);
-      });
-      one = { cursors, view };
-      asking.set(tenant_id, one);
-    }
+  interface Look {
+    readonly at: number;
+    readonly cursors: Set<number>;
+    begun: boolean;
+    view: Promise<View>;
+  }
+  const looks = new Map<TenantId, Look>();
+  const look = (tenant_id: TenantId): Look => {
+    const one: Look = { at: deps.clock.now(), cursors: new Set(), begun: false, view: undefined as never };
+    one.view = new Promise<void>((resolve) => deps.clock.soon(resolve)).then(async () => {
+      one.begun = true;
+      // The neighbours tell whether a notification stands beside its picker.
+      const wanted = [...new Set([...one.cursors].flatMap((cursor) => [cursor - 1, cursor]))];
+      const frames = await deps.store.pushFrames.get(tenant_id, wanted);
+      return loadView(deps, tenant_id, frames, config.push_providers);
+    });
+    const forget = () => looks.get(tenant_id) === one && looks.delete(tenant_id);
+    one.view.catch(forget);
+    deps.clock.after(fresh_ms, forget);
+    looks.set(tenant_id, one);
+    return one;
+  };
+  return (tenant_id, frame) => {
+    const known = looks.get(tenant_id);
+    const good = known !== undefined && deps.clock.now() - known.at < fresh_ms && (!known.begun || known.cursors.has(frame.cursor));
+    const one = good ? known : look(tenant_id);
     one.cursors.add(frame.cursor);
     return one.view;
   };
