@@ -104,6 +104,31 @@ describe('Redis goes away and comes back', () => {
     expect(await outbox.watermark(tenant, device.device_id)).toBe(2);
   }, 30_000);
 
+  test('SYN1 OUT2: killed and back with all that was given: it is replayed still, and keys are known', async () => {
+    await begin(true);
+    await outbox.seed(tenant, 0, 100);
+    await append(outbox, frame('a', 'ka'), frame('b', 'kb'), frame('c', 'kc'));
+    await outbox.put(tenant, { 'turn:1': 'running' });
+    await restart();
+    expect(await append(outbox, frame('d'))).toEqual({ refused: 'unseeded' });
+    await outbox.seed(tenant, 100, 200, 3);
+    expect(await append(outbox, frame('c', 'kc'), frame('d', 'kd'))).toMatchObject({
+      cursors: [3, 101],
+      fresh: [false, true],
+      previous: 3,
+    });
+    expect(await outbox.read(tenant, 1, { limit: 10 })).toMatchObject({ floor: 0, head: 101, last_known: 3 });
+    expect(await texts(outbox, 1)).toEqual(['b', 'c', 'd']);
+    expect(await outbox.values(tenant)).toEqual(new Map());
+    // The jump does not count as frames that are kept.
+    expect(await outbox.trim(tenant, { max_frames: 3, before_ms: 0 })).toBe(1);
+    const [more] = await outbox.append([{ tenant_id: tenant, frames: [frame('e', 'ke')], max_frames: 1 }]);
+    expect(more).toMatchObject({ cursors: [102] });
+    const page = await outbox.read(tenant, 3, { limit: 10 });
+    expect(page).toMatchObject({ floor: 101 });
+    expect('last_known' in page).toBe(false);
+  }, 30_000);
+
   test('a seed below what the server still has does not step back', async () => {
     await begin(true);
     await outbox.seed(tenant, 0, 1_000);

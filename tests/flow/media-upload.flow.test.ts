@@ -39,6 +39,16 @@ describe('uploads', () => {
       expect(await attach(a, 'mu_1')).toMatchObject(refusal('not_found'));
     }));
 
+  test('ENV20 UPL1: an upload without ids is stored the same, and answered by nothing', () =>
+    onStage(async ({ a }) => {
+      const bytes = bytesOf(10);
+      a.say('media.upload.start', { media_ref: 'mu_1', kind: 'file', mime: 'a/b', size: 10 });
+      a.raw(bytes);
+      a.say('media.upload.end', { media_ref: 'mu_1' });
+      expect(await attach(a, 'mu_1')).toMatchObject({ type: 'message', payload: { media: [{ size: 10 }] } });
+      expect(a.frames(['media.upload.ack', 'error'])).toEqual([]);
+    }));
+
   test('MSG3: a ref of another device, of another tenant, or of an upload that is not complete is unknown', () =>
     onStage(async ({ a, b, world }) => {
       await upload(a, 'mu_1', bytesOf(10));

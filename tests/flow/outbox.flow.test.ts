@@ -175,6 +175,32 @@ describe('what the outbox loses', () => {
       { unchecked: true },
     ));
 
+  test('SYN1 OUT2 O1: it comes back with all it had: a device that was away misses nothing, of what no history has either', () =>
+    onStage(async ({ world, tenant, agent, a, b }) => {
+      const unseen = await a.send('gone');
+      await (await agent.turn()).end();
+      await b.next('agent.idle');
+      await world.advance(7_000);
+      b.cut();
+      const { payload } = await a.request('channel.create', { name: 'missed' });
+      await a.send('missed');
+      await a.request('message.delete', { message_ids: [unseen.payload.message_id!] }, lane);
+      world.restartOutbox(200);
+      await world.advance(1_000);
+      await a.send('after');
+      const head = tenant.log.at(-1)!.cursor;
+      await b.join();
+      const done = await b.sync();
+      expect(done.payload).toEqual({ cursor: expect.any(Number) });
+      expect(done.payload.cursor).toBeGreaterThanOrEqual(head);
+      const frames = b.frames();
+      expect(frames.filter(({ type }) => type === 'message').map((frame) => frame.payload.text)).toEqual(
+        expect.arrayContaining(['missed', 'after']),
+      );
+      expect(frames.some((frame) => frame.type === 'channel.created' && frame.payload.chat_id === payload.chat_id)).toBe(true);
+      expect(frames.some((frame) => frame.type === 'message.deleted')).toBe(true);
+    }));
+
   test('OUT13: a device that had everything has lost nothing, and is not told so', () =>
     onStage(async ({ world, tenant, a, b }) => {
       await a.send('seen');

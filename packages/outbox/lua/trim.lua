@@ -12,10 +12,11 @@ Returns {floor, 1 when there is more to drop}.
 -- include hold
 -- include now
 local seq, log, ids, newest, live, edges, holds = unpack(KEYS)
-local head, floor, seeded = unpack(redis.call('HMGET', seq, 'head', 'floor', 'seeded'))
+local head, floor, seeded, known = unpack(redis.call('HMGET', seq, 'head', 'floor', 'seeded', 'known'))
 if head then
   local before, most = tonumber(ARGV[2]), tonumber(ARGV[3])
-  floor, seeded = math.max(tonumber(floor), tonumber(head) - tonumber(ARGV[1])), tonumber(seeded)
+  seeded = tonumber(seeded)
+  floor = math.max(tonumber(floor), beyond(tonumber(head), tonumber(ARGV[1]), seeded, tonumber(known)))
   local gone = sweep(log, ids, newest, most, function(cursor, entry)
     local goes = cursor <= floor or tonumber(entry[2][APPENDED_AT]) < before
     if goes and cursor > floor then floor = cursor end

@@ -41,6 +41,32 @@ describe('what tests can do to the outbox in memory', () => {
     expect(await append(outbox, 'c')).toMatchObject({ cursors: [3] });
   });
 
+  test('SYN1 OUT2: it restarts with all that was given: what was logged and its keys stay, on both sides of the jump', async () => {
+    const outbox = memoryOutbox();
+    await outbox.seed(tenant, 0, 100);
+    await append(outbox, 'a', 'b', 'c');
+    await outbox.put(tenant, { 'turn:1': 'running' });
+    outbox.restart();
+    await outbox.seed(tenant, 100, 200, 3);
+    expect(await append(outbox, 'd')).toMatchObject({ cursors: [101], previous: 3 });
+    const page = await outbox.read(tenant, 1, { limit: 10 });
+    expect(page).toMatchObject({ floor: 0, last_known: 3, next: 101, entries: [{ cursor: 2 }, { cursor: 3 }, { cursor: 101 }] });
+    expect(await outbox.values(tenant)).toEqual(new Map());
+    // The jump does not count as frames that are kept.
+    expect(await outbox.trim(tenant, { max_frames: 3, before_ms: 0 })).toBe(1);
+    expect(await outbox.trim(tenant, { max_frames: 1, before_ms: 0 })).toBe(100);
+    expect(await outbox.read(tenant, 3, { limit: 10 })).toMatchObject({ last_known: 3, entries: [{ cursor: 101 }] });
+  });
+
+  test('it restarts without the last of what was given: nothing of it is trusted', async () => {
+    const outbox = memoryOutbox();
+    await outbox.seed(tenant, 0, 100);
+    await append(outbox, 'a', 'b');
+    outbox.restart();
+    await outbox.seed(tenant, 100, 200, 3);
+    expect(await outbox.read(tenant, 0, { limit: 10 })).toMatchObject({ floor: 100, last_known: 3, entries: [] });
+  });
+
   test('out of reach every call is refused, until it is back', async () => {
     const root = memoryOutbox();
     const outbox = root.connect();

@@ -63,7 +63,14 @@ export const emptyTenant = (): Tenant => ({
 
 export function seed(tenant: Tenant, run: number, at: Cursor, limit: Cursor, lastKnown?: Cursor): void {
   if (tenant.sequence?.run === run) return;
-  const head = Math.max(at, tenant.sequence?.head ?? 0);
+  const before = tenant.sequence;
+  const head = Math.max(at, before?.head ?? 0);
+  tenant.values.clear();
+  if (before !== undefined && lastKnown !== undefined && lastKnown <= before.head) {
+    // All that was given is here: nothing was lost, and what was logged is as true as it was.
+    tenant.sequence = { run, head, limit, floor: before.floor, seededAt: head, previous: before.head, lastKnown: before.head };
+    return;
+  }
   const known = lastKnown === undefined ? undefined : Math.min(lastKnown, head);
   tenant.sequence = { run, head, limit, floor: head, seededAt: head, previous: known ?? head, lastKnown: known };
   tenant.log = [];
@@ -71,7 +78,6 @@ export function seed(tenant: Tenant, run: number, at: Cursor, limit: Cursor, las
   tenant.keysBefore = new Map();
   tenant.byMessage = new Map();
   tenant.newest = new Map();
-  tenant.values.clear();
 }
 
 export function extend(tenant: Tenant, run: number, limit: Cursor): void {
@@ -108,7 +114,7 @@ export function append(tenant: Tenant, run: number, now: number, batch: AppendBa
     batch.frames.forEach((frame, i) => {
       if (fresh[i]) log(tenant, { ...frame, cursor: cursors[i]!, at: now });
     });
-    raiseFloor(tenant, head - batch.max_frames);
+    raiseFloor(tenant, beyond(sequence, batch.max_frames));
     if (tenant.log.length > batch.max_frames * 1.1 + 64) sweep(tenant);
   }
   const edges = [...tenant.edges].filter(([, edge]) => edge.until > now).map(([edge_id]) => edge_id);
@@ -121,12 +127,18 @@ function log(tenant: Tenant, entry: Logged): void {
   if (entry.supersedes !== undefined) tenant.newest.set(entry.supersedes, entry.cursor);
 }
 
+/** Where `max_frames` frames begin: cursors that a seed left out are none. */
+function beyond({ head, seededAt, lastKnown }: Sequence, max_frames: number): Cursor {
+  const floor = head - max_frames;
+  return lastKnown !== undefined && floor < seededAt ? floor - (seededAt - lastKnown) : floor;
+}
+
 /** What is at or below the floor cannot be read from now on, wherever its bytes are. */
 function raiseFloor(tenant: Tenant, floor: Cursor): void {
   const sequence = tenant.sequence!;
   if (floor <= sequence.floor) return;
   sequence.floor = floor;
-  sequence.lastKnown = undefined;
+  if (floor > sequence.seededAt) sequence.lastKnown = undefined;
 }
 
 /** Take what is at or below the floor out of the log and the indexes. */
@@ -218,7 +230,7 @@ export function trim(tenant: Tenant, now: number, keep: { max_frames: number; be
   for (const [device_id, live] of tenant.live) if (live.until <= now) release(tenant, device_id);
   const { sequence } = tenant;
   if (sequence === undefined) return 0;
-  raiseFloor(tenant, sequence.head - keep.max_frames);
+  raiseFloor(tenant, beyond(sequence, keep.max_frames));
   for (const entry of tenant.log) {
     if (entry.at >= keep.before_ms) break;
     raiseFloor(tenant, entry.cursor);

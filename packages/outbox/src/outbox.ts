@@ -17,7 +17,8 @@ export interface Outbox {
   append(batches: readonly AppendBatch[]): Promise<(Appended | OutboxRefusal)[]>;
   /**
    * Start the tenant's sequence at `at` (nothing at or below it will be given) and allow it up to `limit`. What was logged, its
-   * keys and the {@link values} are forgotten; who listens and the watermarks stay.
+   * keys and the {@link values} are forgotten; who listens and the watermarks stay. Where `last_known` shows that all that was given is
+   * still here, what was logged and its keys stay too.
    * Does nothing when the tenant has a sequence that {@link append} accepts: of several who were refused one seeds, and what
    * was appended since stays. Never steps back: a sequence that had got beyond `at` goes on from there.
    * @param last_known an upper bound of the cursors given before; see {@link OutboxPage.last_known}
@@ -159,7 +160,7 @@ export interface OutboxPage {
   /** Nothing at or below it can be read any more; `after` below it means a gap. */
   readonly floor: Cursor;
   /**
-   * Set after a seed: cursors in (`last_known`, `floor`] were never given, so a reader at or above `last_known` has lost nothing.
+   * Set after a seed: cursors above `last_known` up to where it began were never given, so a reader at or above `last_known` has lost nothing.
    */
   readonly last_known?: Cursor;
   /**

@@ -231,9 +231,10 @@ export function mediaUploadEnd(edge: EdgeContext, connection: DeviceConnection, 
   );
   void end(edge, member, open, payload.sha256?.toLowerCase()).then(
     (sha256) =>
-      answer(() =>
-        respond(edge, connection, encode({ type: 'media.upload.ack', payload: { ok: true, media_ref: open.media_ref, sha256 } }), id),
-      ),
+      answer(() => {
+        if (id === undefined) return;
+        respond(edge, connection, encode({ type: 'media.upload.ack', payload: { ok: true, media_ref: open.media_ref, sha256 } }), id);
+      }),
     (error: unknown) =>
       answer(() => {
         const fault = asRequestError(edge, error, 'end');

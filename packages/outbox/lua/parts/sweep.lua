@@ -16,3 +16,10 @@ local function sweep(log, ids, newest, most, goes)
   if last then redis.call('XTRIM', log, 'MINID', '=', text(tonumber(string.match(last, '^%d+')) + 1)) end
   return gone
 end
+
+-- Where `max_frames` frames begin: cursors that a seed left out are none.
+local function beyond(head, max_frames, seeded, known)
+  local floor = head - max_frames
+  if known and floor < seeded then return floor - (seeded - known) end
+  return floor
+end

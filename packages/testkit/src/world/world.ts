@@ -82,6 +82,8 @@ export interface World {
   clock(name: string): ProcessClock;
   /** Redis is away for `down_ms`, and comes back empty: the outbox and the queue. */
   loseOutbox(down_ms: number): void;
+  /** The outbox is away for so long, and comes back with all that it had. */
+  restartOutbox(down_ms: number): void;
   /** NATS is away for `down_ms`; what is said meanwhile is lost. */
   loseBus(down_ms: number): void;
   /** Everything in good order. */
@@ -230,6 +232,13 @@ export async function makeWorld(options: WorldOptions = {}): Promise<World> {
       net.after(down_ms, () => {
         base.outbox.forgetEverything();
         base.jobs.forgetEverything();
+        base.outbox.setConnected(true);
+      });
+    },
+    restartOutbox(down_ms) {
+      base.outbox.setConnected(false);
+      net.after(down_ms, () => {
+        base.outbox.restart();
         base.outbox.setConnected(true);
       });
     },
