@@ -85,9 +85,7 @@ describe('STO1 C27: a stop right behind the send', () => {
       }
       await world.advance(12_000);
       expect(b.frames(['message.start', 'message.update', 'tool.start'])).toEqual([]);
-      const ends = b.frames('agent.idle').length;
-      expect(b.frames('agent.busy')).toHaveLength(ends);
-      expect(ends).toBeLessThanOrEqual(1);
+      expect(b.frames(['agent.busy', 'agent.idle']).map(({ type }) => type)).toEqual(['agent.busy', 'agent.idle']);
       await a.send('and again');
       let next = await agent.turn();
       if (next.text === 'question') next = await agent.turn();
@@ -96,6 +94,46 @@ describe('STO1 C27: a stop right behind the send', () => {
       await b.next((frame) => frame.type === 'agent.idle');
     }),
   );
+});
+
+describe('TRN3 O10: a turn that ends before the agent has accepted it has its one agent.idle', () => {
+  test.each([
+    ['C27: stopped, and cancelled by the agent', 'cancelled'],
+    ['failed', 'failed'],
+    ['completed', 'completed'],
+  ] as const)('%s', (_, outcome) =>
+    onStage(async ({ world, agent, a, b }) => {
+      await a.send('question');
+      const turn = await agent.turn();
+      if (outcome === 'cancelled') {
+        await a.request('agent.stop', {}, lane);
+        await agent.next('agent.stop');
+      }
+      turn.end(outcome);
+      await b.next('agent.idle');
+      await world.advance(12_000);
+      turn.accept();
+      await world.advance(1_000);
+      for (const device of [a, b])
+        expect(device.frames(['agent.busy', 'agent.idle']).map(({ type }) => type)).toEqual(['agent.busy', 'agent.idle']);
+    }),
+  );
+
+  test('C27: stopped while no agent is there', () =>
+    onStage(
+      async ({ world, tenant, a, b }) => {
+        await a.send('one');
+        await a.send('two');
+        for (const ends of [1, 2, 2]) {
+          await a.request('agent.stop', {}, lane);
+          await world.advance(500);
+          expect(b.frames('agent.busy')).toHaveLength(ends);
+          expect(b.frames('agent.idle')).toHaveLength(ends);
+        }
+        expect(await world.store.turns.waiting(tenant.tenant_id, lane as never)).toBe(0);
+      },
+      { agent: false },
+    ));
 });
 
 test('STO3: an agent that does not answer the stop loses the turn within 11 s', () =>

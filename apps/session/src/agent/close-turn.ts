@@ -11,10 +11,10 @@ import {
 import type { AgentFrameRow, MessageRow, PickerRow, TurnRow } from '@iris/store';
 import type { Context } from '../context.js';
 import type { Effects, LiveFrame, OutFrame } from '../emission.js';
-import { idleOut, laneFrame, messageOut, stopOut, toolEndOut } from '../rules/frames.js';
+import { acceptedKey, busyOut, idleOut, laneFrame, messageOut, stopOut, toolEndOut } from '../rules/frames.js';
 import { messageIdOf } from '../rules/ids.js';
 import { messageRow, newTurn } from '../rules/rows.js';
-import { type Room, type TurnState, textKey, turnKey } from './room.js';
+import { busyIn, type Room, type TurnState, textKey, turnKey } from './room.js';
 
 export type Outcome = NonNullable<TurnRow['outcome']>;
 type Needs = Pick<Context, 'store' | 'clock'>;
@@ -69,7 +69,10 @@ export async function closeTurn(
     ...pickers.map((picker) => pickerClosed(picker, { reason: 'turn_ended' })),
     ...kept.filter(({ message_id }) => !running.has(message_id)).map((row) => messageOut(row)),
   ];
-  if (state.reason !== null) frames.push(idleOut(state));
+  // One that nobody had said anything of has its beginning told with its end: who waits for the end of what was sent hears it.
+  const untold = state.reason === null && !state.accepted && busyIn(room, state).length === 0;
+  if (untold) frames.unshift(busyOut(state, 'processing', acceptedKey(state)));
+  if (state.reason !== null || untold) frames.push(idleOut(state));
 
   const agent = options.own ? [] : await tellPickers({ store }, tenant_id, state.agent_id, pickers);
   const closed: TurnState = { ...state, ended: true };

@@ -133,6 +133,12 @@ export function createRooms({ store, outbox, clock, log }: { store: Store; outbo
   };
 }
 
+/** Other turns of the lane that devices see at work. */
+export const busyIn = (room: Room, state: TurnState): TurnState[] =>
+  [...room.turns.values()].filter(
+    (other) => other.turn_id !== state.turn_id && !other.ended && other.reason !== null && laneKey(other) === laneKey(state),
+  );
+
 /** A turn that was just sent. */
 export function startingState(row: TurnRow): TurnState {
   return {

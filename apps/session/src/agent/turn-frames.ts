@@ -1,10 +1,10 @@
-import { type AgentUpFrameOf, durableFrame, laneKey, type MessageId } from '@iris/protocol';
+import { type AgentUpFrameOf, durableFrame, type MessageId } from '@iris/protocol';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
-import { type LiveFrame, mergeEffects, type OutFrame } from '../emission.js';
-import { laneFrame, toolName } from '../rules/frames.js';
+import { type LiveFrame, mergeEffects } from '../emission.js';
+import { acceptedKey, busyOut, laneFrame, toolName } from '../rules/frames.js';
 import { agentMessageId } from '../rules/ids.js';
 import { closeTurn } from './close-turn.js';
-import { type BusyReason, type Room, type TextState, type TurnState, textKey, turnKey } from './room.js';
+import { type BusyReason, busyIn, type Room, type TextState, type TurnState, textKey, turnKey } from './room.js';
 import { namerOf, scopeOf } from './scope.js';
 
 type Handler<T extends AgentRequest['frame']['type']> = (
@@ -17,9 +17,6 @@ export const becomes = (room: Room, next: TurnState): AgentEffects => ({
   values: { [turnKey(next.turn_id)]: JSON.stringify(next) },
   know: () => void room.turns.set(next.turn_id, next),
 });
-
-const busyOut = (state: TurnState, reason: BusyReason, key: string): OutFrame =>
-  durableFrame(laneFrame('agent.busy', state, { reason }), { key });
 
 export const turnAccepted: Handler<'turn.accepted'> = async (request, context) => {
   const { tenant_id, link } = request;
@@ -45,15 +42,11 @@ export const turnAccepted: Handler<'turn.accepted'> = async (request, context) =
     ),
     {
       ...becomes(room, next),
-      frames: next.reason === null ? [] : [busyOut(next, 'processing', `busy:${state.turn_id}:accepted`)],
+      frames: next.reason === null ? [] : [busyOut(next, 'processing', acceptedKey(state))],
       live: await receipt(tenant_id, state, state.message_id, context),
     },
   ]);
 };
-
-/** Other turns of the lane that devices see at work. */
-const busyIn = (room: Room, state: TurnState): TurnState[] =>
-  [...room.turns.values()].filter((other) => other !== state && !other.ended && other.reason !== null && laneKey(other) === laneKey(state));
 
 /** It was taken back before the agent said that it takes it. */
 async function stopAgain(

@@ -2,6 +2,7 @@ import { type AgentId, type Lane, laneKey, type MessageId, type TenantId, type T
 import type { AgentFrameRow, MessageRow, TurnRow } from '@iris/store';
 import type { Context } from '../context.js';
 import { type Effects, mergeEffects } from '../emission.js';
+import { acceptedKey, busyOut, idleOut } from '../rules/frames.js';
 import { turnIdOf } from '../rules/ids.js';
 import { closePickers, closeTurn, type Outcome } from './close-turn.js';
 import { createNotice } from './notice.js';
@@ -140,12 +141,14 @@ export function createTurns(context: () => Context): Turns {
     }
     const open = openNow();
     if (open.length === 0) {
-      // What waits first is what a person sees as running. It is taken out of the queue and ends unseen.
+      // What waits first is what a person sees as running. It is taken out of the queue, and its end told as that of any other.
       const agent = await directory.agentOf(tenant_id, lane);
       if (agent === undefined) return {};
       taken.row ??= await store.turns.startNext(tenant_id, lane, { agent_id: agent.agent_id, max_running: Number.MAX_SAFE_INTEGER });
-      if (taken.row) await store.turns.end(tenant_id, taken.row.turn_id, { outcome: 'cancelled', at: clock.now() });
-      return mergeEffects(effects);
+      if (taken.row === undefined) return mergeEffects(effects);
+      const state = startingState(taken.row);
+      await store.turns.end(tenant_id, state.turn_id, { outcome: 'cancelled', at: clock.now() });
+      return mergeEffects([...effects, { frames: [busyOut(state, 'processing', acceptedKey(state)), idleOut(state)] }]);
     }
     for (const state of open) {
       await store.turns.requestStop(tenant_id, state.turn_id);

@@ -14,6 +14,13 @@ export const toolEndOut = (turn: Lane & { readonly turn_id: string }, payload: F
   return durableFrame(laneFrame('tool.end', turn, payload), { key: `${name}:end`, ends: name });
 };
 
+/** A turn at work, as devices see it. */
+export const busyOut = (turn: Lane, reason: FrameOf<'agent.busy'>['payload']['reason'], key: string): OutFrame =>
+  durableFrame(laneFrame('agent.busy', turn, { reason }), { key });
+
+/** Of the `agent.busy` with which a turn begins. */
+export const acceptedKey = ({ turn_id }: { readonly turn_id: string }): string => `busy:${turn_id}:accepted`;
+
 /** The end of a turn, as devices see it. */
 export const idleOut = (turn: Lane & { readonly turn_id: string }): OutFrame =>
   durableFrame(laneFrame('agent.idle', turn, {}), { key: `idle:${turn.turn_id}`, ends: turnName(turn.turn_id) });
