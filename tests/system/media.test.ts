@@ -218,6 +218,25 @@ test('UPL17: a link to upload with: in pieces, over a connection that breaks, on
   expect([asked.status, asked.headers.get('access-control-allow-methods')]).toEqual([204, 'GET, HEAD, PUT']);
 });
 
+test('UPL17: two come by one link at once, through two edges: one of them is the file, whole, and nothing takes its place', async () => {
+  const tenant = await all.tenant();
+  const device = await tenant.join('phone');
+  const size = 300 * KiB;
+  for (let round = 0; round < 4; round++) {
+    const media_ref = `mu_${round}`;
+    const start = { media_ref, kind: 'file', mime: 'a/b', size, link: true };
+    const url = (await device.request('media.upload.start', start)).payload.url as string;
+    const files = [0, 1].map(() => new Uint8Array(randomBytes(size)));
+    const put = async (n: number) => (await fetch(at(n, url), { method: 'PUT', body: files[n]! })).status;
+    const answers = await Promise.all([put(0), put(1)]);
+    expect([...answers].sort()).toEqual([201, 404]);
+    const { payload } = await device.send(`round ${round}`, { media_refs: [media_ref] });
+    const [entry] = payload.media as unknown as (Entry & { sha256: string })[];
+    const whole = sha256Of(files[answers.indexOf(201)]!);
+    expect([entry!.sha256, sha256Of((await pull(device, entry!.media_id)).bytes)]).toEqual([whole, whole]);
+  }
+}, 60_000);
+
 test('UPL9 UPL14: the edge is killed in mid-upload, at several offsets: nothing half stored is visible, and what is gone on with ends with the right hash', async () => {
   const tenant = await all.tenant();
   const bytes = new Uint8Array(randomBytes(3_000 * KiB));

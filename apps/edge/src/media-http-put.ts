@@ -25,11 +25,11 @@ function saidIn(header: string, size: number): Said {
 
 /** A file comes by a link, whole or from where it broke off. Answers exactly once. */
 export async function takeMedia(edge: EdgeContext, exchange: HttpExchange, { tenant_id, media_id }: MediaClaim): Promise<void> {
-  const { object_id, size, sha256, complete } = await askAboutMedia(edge, tenant_id, 'media.accept', { media_id });
+  const { size, sha256, complete, ...now } = await askAboutMedia(edge, tenant_id, 'media.accept', { media_id });
   const said = saidIn(exchange.content_range, size);
   if (said === 'wrong') return answer(exchange, '400 Bad Request');
   if (complete) return answer(exchange, said === 'where' ? '201 Created' : '404 Not Found');
-  const kept = said === 'where' || said.from > 0 ? await edge.media.resume(tenant_id, object_id) : undefined;
+  const kept = said === 'where' || said.from > 0 ? await edge.media.resume(tenant_id, now.object_id) : undefined;
   const offset = kept?.offset ?? 0;
   if (said === 'where' || said.from !== offset) {
     await kept?.writer.suspend();
@@ -40,6 +40,8 @@ export async function takeMedia(edge: EdgeContext, exchange: HttpExchange, { ten
     await kept?.writer.suspend();
     return answer(exchange, '400 Bad Request');
   }
+  const object_id = kept === undefined ? await anew(edge, tenant_id, media_id) : now.object_id;
+  if (object_id === undefined) return answer(exchange, '404 Not Found');
   const writer = kept?.writer ?? (await edge.media.open(tenant_id, object_id, { keep: true }));
   try {
     const came = await append(edge, exchange, writer, length);
@@ -62,6 +64,16 @@ export async function takeMedia(edge: EdgeContext, exchange: HttpExchange, { ten
     if (error instanceof NoRoom) throw rateLimited('no room for it now', 30_000);
     throw error;
   }
+}
+
+/**
+ * An object of its own for each beginning: of two that come by one link at once the second must not take the place of what the first has
+ * committed, which other files of the same content name by now. The one that began last is the file's. Undefined when it is complete.
+ */
+export async function anew(edge: EdgeContext, tenant_id: TenantId, media_id: string): Promise<ObjectId | undefined> {
+  const object_id = `ob_${edge.newConnectionId()}` as ObjectId;
+  const { complete } = await askAboutMedia(edge, tenant_id, 'media.accept', { media_id, object_id });
+  return complete === true ? undefined : object_id;
 }
 
 /** @returns how many bytes came, at most one more than `length` or the chunk in which that was noticed */

@@ -11,8 +11,8 @@ export interface MediaAsks {
   readonly 'media.commit': { readonly ask: MediaCommit; readonly answer: MediaCommitted };
   /** They will not be. */
   readonly 'media.abandon': { readonly ask: { readonly media_id: MediaId }; readonly answer: { readonly ok: true } };
-  /** A file comes over HTTP. */
-  readonly 'media.accept': { readonly ask: { readonly media_id: string }; readonly answer: MediaAccepted };
+  /** A file comes over HTTP, or from its beginning again; with `object_id` its bytes begin anew, there. */
+  readonly 'media.accept': { readonly ask: { readonly media_id: string; readonly object_id?: ObjectId }; readonly answer: MediaAccepted };
   /** Where the bytes of a file are. */
   readonly 'media.find': { readonly ask: MediaFind; readonly answer: MediaFound };
 }

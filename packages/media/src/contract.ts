@@ -181,6 +181,22 @@ export function describeMedia(name: string, open: () => Promise<MediaUnderTest>)
       expect(await media.resume(tenant_id, object_id)).toBeUndefined();
     });
 
+    test('gone on with while whoever began it writes yet: what it has written since changes nothing, and only one comes to an end', async () => {
+      const [tenant_id, object_id, data] = [tenant(), id(), bytes(13 * MiB)];
+      const first = await media.open(tenant_id, object_id, { keep: true });
+      await append(first, data.subarray(0, 8 * MiB), MiB);
+      let second = await other.resume(tenant_id, object_id);
+      // Parts may be on their way yet.
+      while (second === undefined) second = await other.resume(tenant_id, object_id);
+      const { writer, offset } = second;
+      await append(writer, data.subarray(offset), MiB);
+      await first.append(bytes(MiB / 2, 9)).catch(() => {});
+      expect(await writer.finish(sha256(data))).toEqual({ size: data.byteLength, sha256: sha256(data) });
+      await first.append(bytes(MiB / 2, 9)).catch(() => {});
+      await expect(first.finish()).rejects.toThrow();
+      expect(sha256((await get(tenant_id, object_id))!)).toBe(sha256(data));
+    });
+
     test('gone on with, and not the bytes that were meant: nothing is kept', async () => {
       const [tenant_id, object_id, data] = [tenant(), id(), bytes(6 * MiB)];
       const first = await media.open(tenant_id, object_id, { keep: true });

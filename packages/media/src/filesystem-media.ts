@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { copyFile, type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type Clock, type Random, randomId, systemClock, systemRandom } from '@iris/runtime';
 import type { MediaReader, MediaStore, MediaWriter } from './media.js';
@@ -24,8 +25,31 @@ export function filesystemMedia(options: { readonly folder: string; readonly clo
       .update(`${objectName(tenant_id)}/${objectName(object_id)}`)
       .digest('hex')}`;
 
-  function writerOf(temporary: string, file: FileHandle, place: string, keep: boolean, resumed?: Resumed): MediaWriter {
+  function writerOf(
+    temporary: string,
+    file: FileHandle,
+    place: string,
+    keep: boolean,
+    resumed?: Resumed & { suffix: string },
+  ): MediaWriter {
     let at = resumed?.offset ?? 0;
+    let own = resumed === undefined;
+    /**
+     * Who goes on with a file takes it away from whoever began it and may write yet, on a connection that is thought dead: by its name, which
+     * only one can take, and into a copy, since the other has it open.
+     */
+    const claim = async (suffix: string): Promise<void> => {
+      const taken = join(unfinished, `${clock.now()}-${randomId(random)}`);
+      await rename(temporary, taken);
+      const mine = `${taken}${suffix}`;
+      await copyFile(taken, mine, constants.COPYFILE_FICLONE);
+      await rm(taken, { force: true });
+      await file.close();
+      file = await open(mine, 'r+');
+      await file.truncate(at);
+      temporary = mine;
+      own = true;
+    };
     const abort = async (): Promise<void> => {
       await file.close().catch(() => {});
       await rm(temporary, { force: true });
@@ -33,9 +57,11 @@ export function filesystemMedia(options: { readonly folder: string; readonly clo
     return mediaWriter(
       {
         async write(chunks) {
+          if (!own && resumed !== undefined) await claim(resumed.suffix);
           at = await writeAll(file, chunks, at);
         },
         async finish() {
+          if (!own && resumed !== undefined) await claim(resumed.suffix);
           await file.sync();
           await file.close();
           await mkdir(dirname(place), { recursive: true });
@@ -71,7 +97,7 @@ export function filesystemMedia(options: { readonly folder: string; readonly clo
       const offset = (await file.stat()).size;
       const readBack = () => media.read(tenant_id, object_id);
       const discard = () => media.remove(tenant_id, object_id);
-      return { offset, writer: writerOf(temporary, file, fileOf(tenant_id, object_id), true, { offset, readBack, discard }) };
+      return { offset, writer: writerOf(temporary, file, fileOf(tenant_id, object_id), true, { offset, readBack, discard, suffix }) };
     },
 
     async read(tenant_id, object_id, { offset, length = Number.POSITIVE_INFINITY } = { offset: 0 }): Promise<MediaReader | undefined> {

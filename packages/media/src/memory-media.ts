@@ -19,13 +19,25 @@ export function memoryMedia({ clock = systemClock }: { clock?: Clock } = {}): Me
   const files = new Map<string, Map<string, Uint8Array>>();
   const unfinished = new Set<Unfinished>();
 
-  function writerOf(one: Unfinished, tenant_id: string, object_id: string, resumed?: Resumed): MediaWriter {
+  function writerOf(first: Unfinished, tenant_id: string, object_id: string, resumed?: Resumed): MediaWriter {
+    let one = first;
+    let own = resumed === undefined;
+    /** Who goes on with it takes it away from whoever may write yet. */
+    const claim = () => {
+      if (own) return;
+      insist();
+      unfinished.delete(one);
+      one = { ...one, chunks: [Buffer.concat(one.chunks).subarray(0, resumed!.offset)], size: resumed!.offset };
+      unfinished.add(one);
+      own = true;
+    };
     const insist = () => {
       if (!unfinished.has(one)) throw new Error('swept away');
     };
     return mediaWriter(
       {
         async write(chunks) {
+          claim();
           insist();
           for (const chunk of chunks) {
             one.chunks.push(chunk.slice());
@@ -33,6 +45,7 @@ export function memoryMedia({ clock = systemClock }: { clock?: Clock } = {}): Me
           }
         },
         async finish() {
+          claim();
           insist();
           unfinished.delete(one);
           const own = files.get(tenant_id) ?? new Map<string, Uint8Array>();

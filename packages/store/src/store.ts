@@ -407,8 +407,13 @@ export interface MediaRows {
    */
   begin(row: MediaRow, limits: { stored_bytes: number; day_bytes: number }): Promise<'begun' | 'full' | 'day_full' | 'no_tenant'>;
   /**
+   * The bytes of a file that is `uploading` begin anew, in another object: what the former holds is to be removed, and whoever still writes
+   * to it can't complete the file any more. False when the file is not on its way.
+   */
+  restart(tenant_id: TenantId, media_id: string, object_id: ObjectId): Promise<boolean>;
+  /**
    * The bytes are there: `uploading` becomes `uploaded`. When the tenant has the same content already, the row names that and the new
-   * object is to be removed. The same again is the same; undefined when the row is gone.
+   * object is to be removed. The same again is the same; undefined when the row is gone, or its bytes are on their way to another object.
    */
   complete(tenant_id: TenantId, media_id: string, content: Content): Promise<MediaRow | undefined>;
   /** A file that is whole, such as a preview. False when it stood already, or there is no such tenant. */

@@ -12,6 +12,7 @@ import {
 import type { DeviceConnection, Member } from '../connection.js';
 import type { EdgeContext } from '../context.js';
 import { askAboutMedia } from '../media-ask.js';
+import { anew } from '../media-http-put.js';
 import { refuse, respond } from '../outbound.js';
 import { mediaUploadLink } from './media-upload-link.js';
 
@@ -131,8 +132,15 @@ async function begin(
     upload.received = size;
   } else {
     const found = begun.resumed ? await edge.media.resume(tenant_id, upload.object_id) : undefined;
-    if (found === undefined) await open();
-    else {
+    if (found === undefined) {
+      // Whoever began it before may write yet, to the object that was its own.
+      if (begun.resumed) {
+        const object_id = await anew(edge, tenant_id, upload.media_id);
+        if (object_id === undefined) throw rateLimited('media_ref: it has just come to its end elsewhere', 1_000);
+        upload.object_id = object_id;
+      }
+      await open();
+    } else {
       upload.writer = found.writer;
       upload.received = found.offset;
     }

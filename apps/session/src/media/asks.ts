@@ -70,7 +70,8 @@ const abandon: Handler<'media.abandon'> = async (tenant_id, { media_id }, { stor
   return { ok: true };
 };
 
-const accept: Handler<'media.accept'> = async (tenant_id, { media_id }, { store }) => {
+const accept: Handler<'media.accept'> = async (tenant_id, { media_id, object_id }, { store }) => {
+  if (object_id !== undefined) await store.media.restart(tenant_id, media_id, object_id);
   const row = await store.media.get(tenant_id, media_id);
   if (row === undefined || row.object_id === null || row.state === 'unused') throw notFound('media_id');
   if (row.state !== 'uploading') return { object_id: row.object_id, size: sizeAsUploaded(row), complete: true };

@@ -39,6 +39,23 @@ export function mediaRows(subject: Subject): void {
     (await subject().a.media.removing(100_000)).filter((one) => one.tenant_id === tenant_id).map(({ object_id }) => object_id);
 
   describe('media rows', () => {
+    test('restart: the bytes begin anew elsewhere; what was begun before is removed and completes nothing', async () => {
+      const { a, b } = subject();
+      const { tenant_id } = await newTenant(subject());
+      const row = media(tenant_id);
+      await a.media.begin(row, plenty);
+      const anew = unique<NonNullable<MediaRow['object_id']>>('ob');
+      expect(await b.media.restart(tenant_id, row.media_id, anew)).toBe(true);
+      expect(await a.media.get(tenant_id, row.media_id)).toEqual({ ...row, object_id: anew });
+      expect(await removing(tenant_id)).toEqual([row.object_id]);
+      const content = { size: 7, sha256: 'cd'.repeat(32) };
+      expect(await a.media.complete(tenant_id, row.media_id, { ...content, object_id: row.object_id! })).toBeUndefined();
+      expect(await a.media.complete(tenant_id, row.media_id, { ...content, object_id: anew })).toMatchObject({ object_id: anew });
+      expect(await b.media.restart(tenant_id, row.media_id, unique<typeof anew>('ob'))).toBe(false);
+      expect(await b.media.restart(tenant_id, unique('md'), anew)).toBe(false);
+      expect(await a.media.get(tenant_id, row.media_id)).toMatchObject({ state: 'uploaded', object_id: anew });
+    });
+
     test('begin, complete, get, byRef: each once per id; the newest of a name, of this device only', async () => {
       const { a, b } = subject();
       const { tenant_id } = await newTenant(subject());

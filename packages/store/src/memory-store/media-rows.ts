@@ -64,11 +64,20 @@ export function memoryMediaRows(state: MemoryState): MediaRows {
       put(tenant, row);
       return 'begun';
     },
+    async restart(tenant_id, media_id, object_id) {
+      const tenant = state.tenants.get(tenant_id);
+      const row = tenant?.media.get(media_id)?.row;
+      if (tenant === undefined || row?.state !== 'uploading') return false;
+      put(tenant, { ...row, object_id });
+      loosen(tenant, row.object_id, row.size);
+      return true;
+    },
     async complete(tenant_id, media_id, content) {
       const tenant = state.tenants.get(tenant_id);
       const row = tenant?.media.get(media_id)?.row;
       if (tenant === undefined || row === undefined || row.state === 'unused') return undefined;
       if (row.state !== 'uploading') return copy(row);
+      if (row.object_id !== content.object_id) return undefined;
       const { size, sha256 } = content;
       const done: MediaRow = { ...row, state: 'uploaded', object_id: keep(tenant, content), size, sha256, uploaded_sha256: sha256 };
       put(tenant, done);

@@ -34,6 +34,7 @@ INSERT INTO media_object (tenant_id, object_id, state, size, sha256, created_at)
 ON CONFLICT (tenant_id, object_id) DO NOTHING`;
 
 const lockRow = `${byId} FOR UPDATE`;
+const restarted = 'UPDATE media SET object_id = $3 WHERE tenant_id = $1 AND media_id = $2';
 const completed = `
 UPDATE media SET state = 'uploaded', object_id = $3, size = $4, sha256 = $5, uploaded_sha256 = $5 WHERE tenant_id = $1 AND media_id = $2 RETURNING ${names}`;
 const described = `
@@ -113,11 +114,21 @@ export function prismaMediaRows({ prisma, sql, clock }: Database): MediaRows {
           if (error instanceof Refused) return error.why;
           throw error;
         }),
+    restart: (tenant_id, media_id, object_id) =>
+      sql.transaction(async (tx) => {
+        const row = maybeRowOf<MediaRow>((await tx.rows(lockRow, [tenant_id, media_id]))[0]);
+        if (row?.state !== 'uploading') return false;
+        if (row.object_id === object_id) return true;
+        await tx.rows(restarted, [tenant_id, media_id, object_id]);
+        await letGo(tx, tenant_id, [row], clock.now());
+        return true;
+      }),
     complete: (tenant_id, media_id, content) =>
       sql.transaction(async (tx) => {
         const row = maybeRowOf<MediaRow>((await tx.rows(lockRow, [tenant_id, media_id]))[0]);
         if (row === undefined || row.state === 'unused') return undefined;
         if (row.state !== 'uploading') return row;
+        if (row.object_id !== content.object_id) return undefined;
         const object_id = await keep(tx, tenant_id, content, clock.now());
         return rowOf<MediaRow>((await tx.rows(completed, [tenant_id, media_id, object_id, content.size, content.sha256]))[0]!);
       }),

@@ -23,6 +23,8 @@ export interface Door {
   from?(origin: string): Dial;
   /** The host that `Origin` is compared with. */
   readonly host?: string;
+  /** Where the paths of its links begin. Only on real servers. */
+  readonly http?: string;
 }
 
 /** What the operator of a gateway can do. */
@@ -67,6 +69,7 @@ export async function urlTarget(given: UrlTarget): Promise<Target> {
       return {
         name: url,
         host: new URL(url).host,
+        http: url.replace(/^ws/, 'http'),
         device: dialUrl(url),
         from: (origin) => dialUrl(url, { origin }),
         ...(agent_url === undefined

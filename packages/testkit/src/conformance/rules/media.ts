@@ -128,6 +128,28 @@ export const media: readonly Check[] = [
     },
   },
   {
+    rules: ['UPL17'],
+    needs: ['socket'],
+    async run(ctx) {
+      const device = await ctx.join('phone');
+      const bytes = new TextEncoder().encode(ctx.text('by a link'));
+      const { length: size } = bytes;
+      const media_ref = `mu_${ctx.text().replaceAll(' ', '')}`;
+      const told = await device.request('media.upload.start', { media_ref, kind: 'file', mime: 'text/plain', size, link: true });
+      if (told.type === 'error' && told.payload.code === 'unsupported') throw need('media, and links to it');
+      const { url } = like('UPL17', told, { type: 'media.upload.start', payload: { media_ref, offset: 0 } }).payload as { url?: string };
+      must('UPL17', typeof url === 'string', 'no url came');
+      const put = async (range?: string) => {
+        const said = range === undefined ? { body: bytes } : { headers: { 'content-range': range } };
+        return (await fetch(new URL(url, ctx.target.doors[0]!.http), { method: 'PUT', ...said })).status;
+      };
+      const statuses = [await put(`bytes */${size}`), await put(), await put(`bytes */${size}`)];
+      must('UPL17', statuses.join() === '308,201,201', `before, with the bytes, and behind them: ${statuses.join()}`);
+      like('UPL17', await device.send(ctx.text('here it is'), { ...ctx.lane, media_refs: [media_ref] }), { type: 'message' });
+      return 'asked where to begin, put there, and sent in a message';
+    },
+  },
+  {
     rules: ['UPL9', 'UPL11', 'UPL16', 'PUL2', 'ORD6'],
     async run(ctx) {
       const device = await ctx.join('phone');
