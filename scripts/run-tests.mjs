@@ -5,16 +5,24 @@ import { join } from 'node:path';
 import { prepare, root } from './prepare.mjs';
 import { say } from './step.mjs';
 
+/** System tests that kill, freeze, or measure a machine: one at a time, and nothing beside them. */
+const alone = 'tests/system/(cluster|conformance|fuzz|kills|slow-device)\\.';
 /**
- * In the order of `npm test`. Those in one run share workers; what starts processes and servers runs one file at a time. A worker keeps the modules
- * of every file it has run, and is slower with each gigabyte of them.
+ * In the order of `npm test`. A worker keeps the modules of every file it has run, and is slower with each gigabyte of them. What starts processes
+ * and servers mostly waits for them: two files at a time, but for those that want to be {@link alone}.
  */
 const runs = [
   { layers: ['unit', 'contract', 'flow'], args: ['--maxWorkers=2', '--workerIdleMemoryLimit=1GB', '--testTimeout=30000'] },
+  { layers: ['system'], paths: [alone], args: ['--runInBand', '--testTimeout=120000'] },
+  { layers: ['system', 'browser'], paths: [`^(?!.*${alone})`], args: ['--maxWorkers=2', '--testTimeout=120000'] },
+];
+/** When it is said which tests. */
+const chosenRuns = [
+  runs[0],
   { layers: ['system'], args: ['--runInBand', '--testTimeout=120000'] },
   { layers: ['browser'], args: ['--runInBand', '--testTimeout=120000'] },
 ];
-const allLayers = runs.flatMap((run) => run.layers);
+const allLayers = chosenRuns.flatMap((run) => run.layers);
 const withServices = ['contract', 'system', 'browser'];
 
 /**
@@ -31,9 +39,9 @@ export async function runTests(args) {
   const results = { passed: 0, failed: 0, skipped: 0 };
   try {
     const env = { ...process.env, ...(servers ? await services(layers, stop) : {}) };
-    for (const run of runs) {
-      const chosen = run.layers.filter((layer) => layers.includes(layer));
-      if (chosen.length > 0 && !stop.asked) add(results, await jest(chosen, [...run.args, ...rest], env, stop));
+    for (const { layers: offered, args, paths = [] } of rest.length > 0 ? chosenRuns : runs) {
+      const chosen = offered.filter((layer) => layers.includes(layer));
+      if (chosen.length > 0 && !stop.asked) add(results, await jest(chosen, [...args, ...rest], paths, env, stop));
     }
   } finally {
     await stop.all();
@@ -145,7 +153,7 @@ async function obtain(devstack, layers) {
 }
 
 /** One run of jest, its output straight to the terminal. */
-async function jest(layers, args, env, stop) {
+async function jest(layers, args, paths, env, stop) {
   say(`\n── ${layers.join(', ')} ──`);
   const folder = mkdtempSync(join(tmpdir(), 'iris-jest-'));
   const file = join(folder, 'results.json');
@@ -160,7 +168,7 @@ async function jest(layers, args, env, stop) {
   ];
   const code = await new Promise((resolve, reject) => {
     // `--json` says the results on standard output too; the report for people goes to the other stream.
-    const child = spawn(command[0], [...command.slice(1), '--selectProjects', ...layers], {
+    const child = spawn(command[0], [...command.slice(1), '--selectProjects', ...layers, ...(paths.length > 0 ? ['--', ...paths] : [])], {
       cwd: root,
       env,
       stdio: ['inherit', 'ignore', 'inherit'],
