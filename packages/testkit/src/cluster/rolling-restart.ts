@@ -99,7 +99,6 @@ export async function rollingRestart(cluster: Cluster, options: RollingOptions):
     await cluster.patience.wait(() => (idle() && agent.unacked.length === 0) || undefined, {
       describe: () => 'the agent is still at work',
     });
-    const evidence = await tenant.evidence();
     const looked = crowd.devices.slice(0, options.watched);
     const last = `answer to message ${took.length - 1}`;
     const whole = (device: TestDevice) =>
@@ -107,6 +106,8 @@ export async function rollingRestart(cluster: Cluster, options: RollingOptions):
       device.frames(({ payload }) => payload.text === last).length > 0 &&
       device.frames(['agent.busy', 'agent.idle']).at(-1)?.type === 'agent.idle';
     await cluster.patience.wait(() => looked.every(whole) || undefined, { describe: () => 'somebody does not get the last word' });
+    // Behind the last word: what is said after a look at history is not in it.
+    const evidence = await tenant.evidence();
     expectChecks({ ...evidence, devices: looked });
     const rows = [...evidence.histories.values()].flat().map(({ text }) => text);
     for (const [n] of took.entries())
