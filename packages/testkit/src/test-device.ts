@@ -238,6 +238,8 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
       return self.hello();
     },
     request(type, payload = {}, { id = ++ids, within_ms, ...scope } = {}) {
+      // While it is between two connections nothing is said, and so nothing was asked.
+      if (wire === undefined) return Promise.reject(new Error(`${options.device_id} is not connected`));
       const question = ask(id, type, payload, scope.chat_id);
       if (type === 'sync') syncs.push(id);
       transmit(envelope(type, payload, scope, id));
