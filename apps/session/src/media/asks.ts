@@ -55,7 +55,8 @@ const sizeAsUploaded = ({ size, details }: MediaRow): number => (typeof details.
 /** Answered once a worker has looked at it, so that the message which is to bring it can say what it is; or without, when that takes too long. */
 const commit: Handler<'media.commit'> = async (tenant_id, { media_id, object_id, size, sha256 }, { store, mediaReady, config }) => {
   const row = await store.media.complete(tenant_id, media_id, { object_id, size, sha256 });
-  if (row === undefined) throw notFound('media_ref');
+  // Complete by other bytes meanwhile: these are not the file.
+  if (row === undefined || (row.uploaded_sha256 !== null && row.uploaded_sha256 !== sha256)) throw notFound('media_ref');
   const seen = await mediaReady.processed(row, config.media_ready_ms);
   if (seen?.details.withheld === true) {
     await store.media.remove(tenant_id, [media_id]);
