@@ -1,5 +1,5 @@
 import type { Quotas } from '@iris/protocol';
-import { lane, makeWorld, type World } from '@iris/testkit';
+import { lane, makeWorld, type TestDevice, type World } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 
 const generous: Partial<Quotas> = {
@@ -42,6 +42,13 @@ async function busy(world: World, name: string, weight: number, what: 'sends' | 
   };
 }
 
+/** Says something, and tells how long the answer took. */
+const sendTime = (world: World, device: TestDevice) => async () => {
+  const at = world.time.now();
+  expect((await device.send('now')).type).toBe('message');
+  return world.time.now() - at;
+};
+
 describe('LIM16: tenants on one instance', () => {
   test.each([
     ['sends', { requests_at_once: 16 }],
@@ -70,11 +77,7 @@ describe('LIM16: tenants on one instance', () => {
       async (world) => {
         const [loud, quiet] = [await busy(world, 'loud', 10, 'sends'), await busy(world, 'quiet', 10, 'sends')];
         world.backbone.faults = { ...world.backbone.faults, store_ms: [40, 40] };
-        const timed = async () => {
-          const at = world.time.now();
-          expect((await quiet.device.send('now')).type).toBe('message');
-          return world.time.now() - at;
-        };
+        const timed = sendTime(world, quiet.device);
         await timed();
         const alone = await timed();
         loud.begin();
@@ -91,11 +94,7 @@ describe('LIM16: tenants on one instance', () => {
       async (world) => {
         const quiet = await busy(world, 'quiet', 10, 'sends');
         world.backbone.faults = { ...world.backbone.faults, store_ms: [40, 40] };
-        const timed = async () => {
-          const at = world.time.now();
-          expect((await quiet.device.send('now')).type).toBe('message');
-          return world.time.now() - at;
-        };
+        const timed = sendTime(world, quiet.device);
         await timed();
         const alone = await timed();
         for (let n = 0; n < 60; n++) {

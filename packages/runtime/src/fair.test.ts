@@ -99,6 +99,28 @@ describe('places', () => {
     expect([begun.length, places.waiting]).toEqual([40, 0]);
   });
 
+  test('who takes what is free while another waits at its most owes nothing to who comes next', async () => {
+    const places = fairPlaces<string>({ places: 8, most: 7 });
+    const { wait, opens } = gate();
+    const done: Promise<unknown>[] = [];
+    for (let n = 0; n < 8; n++) done.push(places.run('stuck', 1, wait));
+    for (let n = 0; n < 3_000; n++) await places.run('early', 1, async () => {});
+    const begun: string[] = [];
+    const note = (key: string) => async () => void begun.push(key);
+    const free = gate();
+    done.push(places.run('late', 1, free.wait));
+    for (let n = 0; n < 20; n++) done.push(places.run('late', 1, note('late')));
+    done.push(places.run('early', 1, note('early')));
+    free.opens.shift()!();
+    await settle();
+    expect(begun.indexOf('early')).toBeLessThanOrEqual(2);
+    while (opens.length > 0) {
+      opens.shift()!();
+      await settle();
+    }
+    await Promise.all(done);
+  });
+
   test('work that fails gives its place back', async () => {
     const places = fairPlaces<string>({ places: 1, most: 1 });
     const failed = places.run('a', 1, () => Promise.reject(new Error('no')));

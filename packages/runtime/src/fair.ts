@@ -1,3 +1,5 @@
+import { heap } from './heap.js';
+
 /**
  * Who is next, where many wait for the same thing. Each key has a line of its own, and what is given out is shared among the keys that
  * wait in proportion to their weights, whatever each has put in (start-time fair queueing): a key that was away is next at once, and gains
@@ -34,45 +36,18 @@ const idleMax = 1_000;
 
 export function fairLine<K, T>(): FairLine<K, T> {
   const flows = new Map<K, Flow<K, T>>();
-  const heap: Flow<K, T>[] = [];
   /** Where the scale stands: at the start of what was given out last. */
   let reached = 0;
   let serial = 0;
   let size = 0;
 
-  const before = (one: Flow<K, T>, other: Flow<K, T>) =>
-    one.start < other.start || (one.start === other.start && one.serial < other.serial);
+  const line = heap<Flow<K, T>>((one, other) => one.start < other.start || (one.start === other.start && one.serial < other.serial));
   const queue = (flow: Flow<K, T>) => {
     if (flow.queued || flow.held || flow.waiting.length === 0) return;
     flow.queued = true;
     flow.start = Math.max(reached, flow.finish);
     flow.serial = ++serial;
-    let at = heap.push(flow) - 1;
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
-      if (!before(flow, heap[parent]!)) break;
-      heap[at] = heap[parent]!;
-      at = parent;
-    }
-    heap[at] = flow;
-  };
-  const first = (): Flow<K, T> | undefined => {
-    const top = heap[0];
-    const last = heap.pop();
-    if (top === undefined || last === undefined) return undefined;
-    top.queued = false;
-    if (heap.length === 0) return top;
-    let at = 0;
-    for (;;) {
-      let child = 2 * at + 1;
-      if (child >= heap.length) break;
-      if (child + 1 < heap.length && before(heap[child + 1]!, heap[child]!)) child++;
-      if (!before(heap[child]!, last)) break;
-      heap[at] = heap[child]!;
-      at = child;
-    }
-    heap[at] = last;
-    return top;
+    line.push(flow);
   };
   const flowOf = (key: K): Flow<K, T> => {
     let flow = flows.get(key);
@@ -82,9 +57,12 @@ export function fairLine<K, T>(): FairLine<K, T> {
     }
     return flow;
   };
+  let tidyAt = idleMax;
   const tidy = () => {
-    if (flows.size <= idleMax) return;
+    if (flows.size <= tidyAt) return;
     for (const [key, flow] of flows) if (flow.waiting.length === 0 && !flow.held && flow.finish <= reached) flows.delete(key);
+    // Those that wait cannot go: looked at again when there are twice as many, so that a look costs each of them little.
+    tidyAt = Math.max(idleMax, 2 * flows.size);
   };
 
   return {
@@ -96,12 +74,14 @@ export function fairLine<K, T>(): FairLine<K, T> {
     },
     next() {
       for (;;) {
-        const flow = first();
+        const flow = line.pop();
         if (flow === undefined) return undefined;
+        flow.queued = false;
         if (flow.held) continue;
         const { weight, cost, item } = flow.waiting.shift()!;
         size--;
-        reached = flow.start;
+        // One that was held may have come into line long ago.
+        reached = Math.max(reached, flow.start);
         flow.finish = flow.start + cost / weight;
         queue(flow);
         tidy();
@@ -111,7 +91,10 @@ export function fairLine<K, T>(): FairLine<K, T> {
     count(key, { weight, cost }) {
       if (size === 0) return;
       const flow = flowOf(key);
-      flow.finish = Math.max(reached, flow.finish) + cost / weight;
+      const start = Math.max(reached, flow.finish);
+      // The scale moves with whatever is given out: else who took what was free would owe it all to whoever comes next.
+      reached = start;
+      flow.finish = start + cost / weight;
     },
     hold(key) {
       flowOf(key).held = true;

@@ -4,6 +4,7 @@ export * from './clock.js';
 export * from './config.js';
 export * from './fair.js';
 export * from './health.js';
+export * from './heap.js';
 export * from './ids.js';
 export * from './lifecycle.js';
 export * from './log.js';

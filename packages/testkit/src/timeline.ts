@@ -1,6 +1,5 @@
-import type { Clock, Timer } from '@iris/runtime';
+import { type Clock, heap, type Timer } from '@iris/runtime';
 import type { Chance } from './chance.js';
-import { heap } from './heap.js';
 
 /**
  * The time of a whole world in one process. It stands still until told; each simulated process has its own clock on it,
