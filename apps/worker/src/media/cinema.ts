@@ -89,11 +89,17 @@ export async function findCinema(deps: { clock: Clock; log: Log; limits: CinemaL
       const demuxer = demuxers.get(mime);
       if (demuxer === undefined) return undefined;
       const name = join(folder, `iris-film-${randomId(systemRandom)}`);
-      const file = await open(name, 'wx+', 0o600);
+      // A preview is welcome, and no more: where there is no room for the film, the file is known without one.
+      const noRoom = (error: unknown) => {
+        log.warn('media.no_preview', { mime, error });
+        return undefined;
+      };
+      const file = await open(name, 'wx+', 0o600).catch(noRoom);
+      if (file === undefined) return undefined;
       try {
         // Whatever becomes of this process, nothing is left.
         await unlink(name);
-        for await (const piece of bytes) await file.writeFile(piece);
+        for await (const piece of bytes) if ((await file.writeFile(piece).then(() => true, noRoom)) === undefined) return undefined;
         const seen = await lookAt((program, args) => run(clock, program, args, limits, file), demuxer, limits);
         if (seen === undefined) log.info('media.not_decoded', { mime, why: 'ffprobe does not open it' });
         return seen;

@@ -14,6 +14,7 @@ import { processMedia } from './process.js';
 import { sniff } from './sniff.js';
 import { strip } from './strip.js';
 import { lookAtMovie } from './strip-movie.js';
+import { lookAtTiff } from './strip-tiff.js';
 
 const tenant_id = 'tenant' as TenantId;
 const session_id = 's1' as SessionId;
@@ -185,6 +186,44 @@ describe('UPL12: pictures', () => {
     for (const secret of ['Secret', 'my home', '52.5']) expect(original.includes(secret) && !bytes.includes(secret)).toBe(true);
     expect((await sharp(bytes).raw().toBuffer()).equals(await sharp(original).raw().toBuffer())).toBe(true);
     expect(row).toMatchObject({ kind: 'file', mime: 'image/tiff', size: original.length });
+  });
+
+  test('TIFF: directories that point to themselves, and values that overlap, cost no more than a file may', async () => {
+    const entries = 4_096;
+    const build = (tag: number, type: number, count: number, value: (n: number) => number, size: number) => {
+      const file = Buffer.alloc(size);
+      file.write('II*\0', 0, 'latin1');
+      file.writeUInt32LE(8, 4);
+      file.writeUInt16LE(entries, 8);
+      for (let n = 0; n < entries; n++) {
+        const at = 10 + n * 12;
+        file.writeUInt16LE(tag, at);
+        file.writeUInt16LE(type, at + 2);
+        file.writeUInt32LE(count, at + 4);
+        file.writeUInt32LE(value(n), at + 8);
+      }
+      return file;
+    };
+    const size = 128 * 1024;
+    // Each entry leads to a directory; all to the same, to the first, or each to another.
+    for (const value of [() => 8, () => 60_000, (n: number) => 60_000 + 2 * n]) {
+      for (const [tag, count] of [
+        [0x8825, 1],
+        [0x014a, 1],
+        [0x014a, 30],
+      ] as const) {
+        const file = build(tag, 4, count, value, size);
+        let reads = 0;
+        const read = async (offset: number, length: number) => {
+          reads++;
+          return file.subarray(offset, offset + length);
+        };
+        await lookAtTiff(read, size).catch((error: unknown) => expect(error).toBeInstanceOf(RangeError));
+        expect(reads).toBeLessThan(300);
+      }
+    }
+    const told = build(0x010e, 2, 60_000, () => 60_000, size);
+    await expect(lookAtTiff(async (offset, length) => told.subarray(offset, offset + length), size)).rejects.toThrow('too much');
   });
 
   test('a raw picture keeps what it is developed by, and loses its place', async () => {

@@ -1,5 +1,6 @@
+import { tiffSizes } from './strip-tiff.js';
+
 const exifPointers = new Set([0x8769, 0x8825, 0xa005]);
-const sizes: readonly number[] = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8];
 
 /**
  * Exif and XMP of a container in which nothing may move (HEIF, AVIF), overwritten where they stand: every entry of every directory, with
@@ -33,7 +34,7 @@ function blankTiff(out: Buffer, base: number): void {
     for (let n = 0; n < count; n++) {
       const entry = at + 2 + n * 12;
       const [tag, type, values, value] = [u16(entry), u16(entry + 2), u32(entry + 4), u32(entry + 8)];
-      const length = values * (sizes[type] ?? 1);
+      const length = values * (tiffSizes[type] ?? 1);
       if (exifPointers.has(tag)) waiting.push(base + value);
       else if (length > 4 && inside(base + value, length)) out.fill(0, base + value, base + value + length);
       out.fill(0, entry, entry + 12);

@@ -1,7 +1,7 @@
 import type { Patch, ReadRange } from './strip-movie.js';
 
 /** Bytes of one value of each type of TIFF. */
-const sizes: readonly number[] = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
+export const tiffSizes: readonly number[] = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
 const [subfiles, exif, gps, interop, raw, subfileType] = [0x014a, 0x8769, 0x8825, 0xa005, 0xc612, 0x00fe];
 /** XMP, IPTC, Photoshop's block, names of files: where, when and by whom, in whatever form. */
 const telling = new Set([
@@ -11,7 +11,8 @@ const telling = new Set([
 const device = new Set([0x010f, 0x0110, 0x0131, exif]);
 const directoriesMax = 64;
 const entriesMax = 4_096;
-const value_bytes = 64 * 1024 * 1024;
+/** Of all that is taken out. */
+const removed_bytes = 64 * 1024 * 1024;
 
 interface Entry {
   readonly tag: number;
@@ -35,7 +36,19 @@ export async function lookAtTiff(read: ReadRange, size: number): Promise<Patch[]
     if (at + length > size) throw new RangeError('it points behind its end');
   };
   const patches: Patch[] = [];
-  const blank = (offset: number, length: number) => patches.push({ offset, bytes: Buffer.alloc(length) });
+  let removed = 0;
+  const blank = (offset: number, length: number) => {
+    removed += length;
+    if (removed > removed_bytes) throw new RangeError('too much of it says where it was taken');
+    patches.push({ offset, bytes: Buffer.alloc(length) });
+  };
+  /** Directories, whoever points to them, and lists of directories: each is a read, and one may point to itself. */
+  const seen = new Set<number>();
+  const visit = (at: number): boolean => {
+    if (seen.has(at)) return false;
+    if (seen.add(at).size > directoriesMax) throw new RangeError('too many directories');
+    return true;
+  };
 
   async function directory(at: number): Promise<{ entries: Entry[]; table: Buffer; next: number }> {
     within(at, 2);
@@ -46,10 +59,10 @@ export async function lookAtTiff(read: ReadRange, size: number): Promise<Patch[]
     const entries: Entry[] = [];
     for (let n = 0; n < count; n++) {
       const [tag, type, values] = [u16(table, n * 12), u16(table, n * 12 + 2), u32(table, n * 12 + 4)];
-      const length = values * (sizes[type] ?? 1);
+      const length = values * (tiffSizes[type] ?? 1);
       const value = length > 4 ? u32(table, n * 12 + 8) : at + 2 + n * 12 + 8;
       const few = Math.min(values, 32);
-      const pointed = tag !== subfiles || length <= 4 ? undefined : await read(value, few * 4);
+      const pointed = tag !== subfiles || length <= 4 || !visit(value) ? undefined : await read(value, few * 4);
       const numbers = pointed ? Array.from({ length: few }, (_, i) => u32(pointed, i * 4)) : [u32(table, n * 12 + 8)];
       entries.push({ tag, value, length, values: numbers });
     }
@@ -57,7 +70,6 @@ export async function lookAtTiff(read: ReadRange, size: number): Promise<Patch[]
   }
   const remove = ({ value, length }: Entry) => {
     if (length <= 4) return;
-    if (length > value_bytes) throw new RangeError('a value is too large');
     within(value, length);
     blank(value, length);
   };
@@ -75,6 +87,7 @@ export async function lookAtTiff(read: ReadRange, size: number): Promise<Patch[]
   };
   /** All of a directory, and those that it points to. */
   async function removeAll(at: number, depth: number): Promise<void> {
+    if (!visit(at)) return;
     const { entries, table } = await directory(at);
     for (const entry of entries) {
       if ((entry.tag === gps || entry.tag === interop) && depth < 3) await removeAll(entry.values[0]!, depth + 1);
@@ -84,13 +97,13 @@ export async function lookAtTiff(read: ReadRange, size: number): Promise<Patch[]
   }
 
   const waiting = [u32(head, 4)];
-  const seen = new Set<number>();
+  let first = true;
   let isRaw = head.toString('latin1', 8, 10) === 'CR';
   for (let at = waiting.shift(); at !== undefined; at = waiting.shift()) {
-    if (at === 0 || seen.has(at)) continue;
-    if (seen.add(at).size > directoriesMax) throw new RangeError('too many directories');
+    if (at === 0 || !visit(at)) continue;
     const { entries, table, next } = await directory(at);
-    const reduced = seen.size === 1 && entries.some(({ tag, values }) => tag === subfileType && values[0] === 1);
+    const reduced = first && entries.some(({ tag, values }) => tag === subfileType && values[0] === 1);
+    first = false;
     isRaw ||= reduced || entries.some(({ tag }) => tag === raw);
     const gone = new Set<number>();
     for (const [n, entry] of entries.entries()) {
