@@ -41,13 +41,15 @@ export function filesystemMedia(options: { readonly folder: string; readonly clo
     const claim = async (suffix: string): Promise<void> => {
       const taken = join(unfinished, `${clock.now()}-${randomId(random)}`);
       await rename(temporary, taken);
-      const mine = `${taken}${suffix}`;
-      await copyFile(taken, mine, constants.COPYFILE_FICLONE);
-      await rm(taken, { force: true });
+      temporary = `${taken}${suffix}`;
+      try {
+        await copyFile(taken, temporary, constants.COPYFILE_FICLONE);
+      } finally {
+        await rm(taken, { force: true });
+      }
       await file.close();
-      file = await open(mine, 'r+');
+      file = await open(temporary, 'r+');
       await file.truncate(at);
-      temporary = mine;
       own = true;
     };
     const abort = async (): Promise<void> => {

@@ -179,7 +179,13 @@ export function partSink(
     }
   }
   async function enqueue(part: Part): Promise<void> {
-    upload ??= await target.begin();
+    try {
+      upload ??= await target.begin();
+    } catch (error) {
+      // It is in nobody's hands yet: what it holds goes back now, or never.
+      release(part);
+      throw error;
+    }
     waiting.push({ part, number: number++ });
     pump();
   }
@@ -195,9 +201,13 @@ export function partSink(
     if (filling !== undefined) release(filling);
     for (const { part } of waiting.splice(0)) release(part);
     await Promise.all(sending);
-    await (await disk)?.close();
     room.spill(-diskEnd);
     diskEnd = 0;
+    // It may never have opened.
+    await disk?.then(
+      (file) => file.close(),
+      () => {},
+    );
   }
 
   return {
@@ -225,7 +235,14 @@ export function partSink(
       if (number === 0) {
         let body: Buffer = rest?.bytes?.subarray(0, rest.used) ?? Buffer.allocUnsafe(rest?.used ?? 0);
         if (rest !== undefined && rest.bytes === undefined) await readAll(await disk!, body, rest.at);
-        await target.put(body);
+        try {
+          await target.put(body);
+        } catch (error) {
+          // The request may hold its bytes for a while yet.
+          filling = undefined;
+          if (rest !== undefined) release(rest, false);
+          throw error;
+        }
         body = Buffer.alloc(0);
         // Begun in vain by a process that is gone.
         if (upload !== undefined) await target.abort(upload).catch(() => {});
@@ -248,8 +265,11 @@ export function partSink(
         return;
       }
       // What is full goes up still; a part that is not cannot be gone on with.
-      await drained();
-      await end();
+      try {
+        await drained();
+      } finally {
+        await end();
+      }
     },
   };
 }
