@@ -129,6 +129,21 @@ describe('Redis goes away and comes back', () => {
     expect('last_known' in page).toBe(false);
   }, 30_000);
 
+  test('SYN1 OUT2: killed twice, and back each time with all that was given: neither jump counts as frames that are kept', async () => {
+    await begin(true);
+    await outbox.seed(tenant, 0, 100);
+    await append(outbox, frame('a', 'ka'), frame('b', 'kb'));
+    await restart();
+    await outbox.seed(tenant, 1_000, 2_000, 2);
+    await append(outbox, frame('c', 'kc'));
+    await restart();
+    await outbox.seed(tenant, 2_000, 3_000, 1_001);
+    const [last] = await outbox.append([{ tenant_id: tenant, frames: [frame('d', 'kd')], max_frames: 10 }]);
+    expect(last).toMatchObject({ cursors: [2_001], previous: 1_001 });
+    expect(await outbox.trim(tenant, { max_frames: 10, before_ms: 0 })).toBe(0);
+    expect(await texts(outbox, 0)).toEqual(['a', 'b', 'c', 'd']);
+  }, 30_000);
+
   test('a seed below what the server still has does not step back', async () => {
     await begin(true);
     await outbox.seed(tenant, 0, 1_000);

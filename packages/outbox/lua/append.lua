@@ -14,8 +14,8 @@ passed; both without any effect. Else {previous, cursors, edges}: a cursor below
 -- include now
 local seq, log, keys, keys_before, ids, newest, edges = unpack(KEYS)
 local HEAD, PER_FRAME = 3, 6
-local run, head, limit, floor, previous, known, seeded, keys_since =
-  unpack(redis.call('HMGET', seq, 'run', 'head', 'limit', 'floor', 'previous', 'known', 'seeded', 'keys_since'))
+local run, head, limit, floor, previous, skipped, seeded, keys_since =
+  unpack(redis.call('HMGET', seq, 'run', 'head', 'limit', 'floor', 'previous', 'skipped', 'seeded', 'keys_since'))
 if run ~= ARGV[1] then return 'unseeded' end
 head, limit, floor, keys_since = tonumber(head), tonumber(limit), tonumber(floor), tonumber(keys_since or 0)
 local max_frames, kept = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -111,10 +111,10 @@ if head > before then
   end
   write_hash(newest, supersedes)
 
-  floor = math.max(floor, beyond(head, max_frames, tonumber(seeded), tonumber(known)))
+  floor = math.max(floor, beyond(head, max_frames, tonumber(seeded), tonumber(skipped)))
   redis.call('HSET', seq, 'head', text(head), 'floor', text(floor))
   if previous then redis.call('HDEL', seq, 'previous') end
-  if known and floor > tonumber(seeded) then redis.call('HDEL', seq, 'known') end
+  if skipped and floor > tonumber(seeded) then redis.call('HDEL', seq, 'known', 'skipped') end
   -- What is below the floor is out of sight already; its bytes go a part at a time.
   if redis.call('XLEN', log) > max_frames * 1.1 + 64 then
     sweep(log, ids, newest, 256, function(oldest) return oldest <= floor end)

@@ -10,19 +10,19 @@ Returns 1 when it was seeded, 0 when it was already.
 ]]
 -- include text
 local seq = KEYS[1]
-local run, old = unpack(redis.call('HMGET', seq, 'run', 'head'))
+local run, old, skipped = unpack(redis.call('HMGET', seq, 'run', 'head', 'skipped'))
 if run == ARGV[1] then return 0 end
 local at = math.max(tonumber(ARGV[2]), tonumber(old or 0))
 if old and ARGV[4] ~= '' and tonumber(ARGV[4]) <= tonumber(old) then
   redis.call('UNLINK', KEYS[7])
   redis.call('HSET', seq, 'run', ARGV[1], 'head', text(at), 'seeded', text(at), 'limit', ARGV[3], 'known', text(tonumber(old)),
-    'previous', text(tonumber(old)))
+    'previous', text(tonumber(old)), 'skipped', text(at - tonumber(old) + tonumber(skipped or 0)))
   return 1
 end
 redis.call('UNLINK', unpack(KEYS))
 redis.call('HSET', seq, 'run', ARGV[1], 'head', text(at), 'floor', text(at), 'seeded', text(at), 'limit', ARGV[3])
 if ARGV[4] ~= '' then
-  local known = text(math.min(tonumber(ARGV[4]), at))
-  redis.call('HSET', seq, 'known', known, 'previous', known)
+  local known = math.min(tonumber(ARGV[4]), at)
+  redis.call('HSET', seq, 'known', text(known), 'previous', text(known), 'skipped', text(at - known))
 end
 return 1

@@ -12,18 +12,18 @@ Returns {floor, 1 when there is more to drop}.
 -- include hold
 -- include now
 local seq, log, ids, newest, live, edges, holds = unpack(KEYS)
-local head, floor, seeded, known = unpack(redis.call('HMGET', seq, 'head', 'floor', 'seeded', 'known'))
+local head, floor, seeded, skipped = unpack(redis.call('HMGET', seq, 'head', 'floor', 'seeded', 'skipped'))
 if head then
   local before, most = tonumber(ARGV[2]), tonumber(ARGV[3])
   seeded = tonumber(seeded)
-  floor = math.max(tonumber(floor), beyond(tonumber(head), tonumber(ARGV[1]), seeded, tonumber(known)))
+  floor = math.max(tonumber(floor), beyond(tonumber(head), tonumber(ARGV[1]), seeded, tonumber(skipped)))
   local gone = sweep(log, ids, newest, most, function(cursor, entry)
     local goes = cursor <= floor or tonumber(entry[2][APPENDED_AT]) < before
     if goes and cursor > floor then floor = cursor end
     return goes
   end)
   redis.call('HSET', seq, 'floor', text(floor))
-  if floor > seeded then redis.call('HDEL', seq, 'known') end
+  if floor > seeded then redis.call('HDEL', seq, 'known', 'skipped') end
   if gone == most then return { floor, 1 } end
 end
 

@@ -58,6 +58,21 @@ describe('what tests can do to the outbox in memory', () => {
     expect(await outbox.read(tenant, 3, { limit: 10 })).toMatchObject({ last_known: 3, entries: [{ cursor: 101 }] });
   });
 
+  test('SYN1 OUT2: it restarts twice with all that was given: neither jump counts as frames', async () => {
+    const outbox = memoryOutbox();
+    await outbox.seed(tenant, 0, 100);
+    await append(outbox, 'a', 'b');
+    outbox.restart();
+    await outbox.seed(tenant, 1_000, 2_000, 2);
+    await append(outbox, 'c');
+    outbox.restart();
+    await outbox.seed(tenant, 2_000, 3_000, 1_001);
+    await append(outbox, 'd');
+    expect(await outbox.trim(tenant, { max_frames: 10, before_ms: 0 })).toBe(0);
+    const { entries } = await outbox.read(tenant, 0, { limit: 10 });
+    expect(entries.map(({ cursor }) => cursor)).toEqual([1, 2, 1_001, 2_001]);
+  });
+
   test('it restarts without the last of what was given: nothing of it is trusted', async () => {
     const outbox = memoryOutbox();
     await outbox.seed(tenant, 0, 100);

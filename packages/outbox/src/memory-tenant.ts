@@ -22,6 +22,8 @@ interface Sequence {
   previous: Cursor | undefined;
   /** Until the floor rises above {@link seededAt}. */
   lastKnown: Cursor | undefined;
+  /** Cursors that seeds left out, of those that may still be in sight. */
+  skipped: number;
 }
 
 interface Live {
@@ -68,11 +70,22 @@ export function seed(tenant: Tenant, run: number, at: Cursor, limit: Cursor, las
   tenant.values.clear();
   if (before !== undefined && lastKnown !== undefined && lastKnown <= before.head) {
     // All that was given is here: nothing was lost, and what was logged is as true as it was.
-    tenant.sequence = { run, head, limit, floor: before.floor, seededAt: head, previous: before.head, lastKnown: before.head };
+    const { head: old, floor } = before;
+    const skipped = head - old + before.skipped;
+    tenant.sequence = { run, head, limit, floor, seededAt: head, previous: old, lastKnown: old, skipped };
     return;
   }
   const known = lastKnown === undefined ? undefined : Math.min(lastKnown, head);
-  tenant.sequence = { run, head, limit, floor: head, seededAt: head, previous: known ?? head, lastKnown: known };
+  tenant.sequence = {
+    run,
+    head,
+    limit,
+    floor: head,
+    seededAt: head,
+    previous: known ?? head,
+    lastKnown: known,
+    skipped: head - (known ?? head),
+  };
   tenant.log = [];
   tenant.keys = new Map();
   tenant.keysBefore = new Map();
@@ -128,9 +141,9 @@ function log(tenant: Tenant, entry: Logged): void {
 }
 
 /** Where `max_frames` frames begin: cursors that a seed left out are none. */
-function beyond({ head, seededAt, lastKnown }: Sequence, max_frames: number): Cursor {
+function beyond({ head, seededAt, skipped }: Sequence, max_frames: number): Cursor {
   const floor = head - max_frames;
-  return lastKnown !== undefined && floor < seededAt ? floor - (seededAt - lastKnown) : floor;
+  return floor < seededAt ? floor - skipped : floor;
 }
 
 /** What is at or below the floor cannot be read from now on, wherever its bytes are. */
@@ -138,7 +151,10 @@ function raiseFloor(tenant: Tenant, floor: Cursor): void {
   const sequence = tenant.sequence!;
   if (floor <= sequence.floor) return;
   sequence.floor = floor;
-  if (floor > sequence.seededAt) sequence.lastKnown = undefined;
+  if (floor > sequence.seededAt) {
+    sequence.lastKnown = undefined;
+    sequence.skipped = 0;
+  }
 }
 
 /** Take what is at or below the floor out of the log and the indexes. */

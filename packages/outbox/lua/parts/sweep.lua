@@ -17,9 +17,9 @@ local function sweep(log, ids, newest, most, goes)
   return gone
 end
 
--- Where `max_frames` frames begin: cursors that a seed left out are none.
-local function beyond(head, max_frames, seeded, known)
+-- Where `max_frames` frames begin: cursors that seeds left out are none. What several left out counts until the newest jump is past.
+local function beyond(head, max_frames, seeded, skipped)
   local floor = head - max_frames
-  if known and floor < seeded then return floor - (seeded - known) end
+  if skipped and floor < seeded then return floor - skipped end
   return floor
 end
