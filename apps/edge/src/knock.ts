@@ -49,7 +49,8 @@ export function knock(
           if (shared_ms === 0) return go();
           // What others of its address have taken may come back, if they are good.
           if (edge.clock.now() + again_ms <= until) return void edge.clock.after(again_ms, ask);
-          end(edge, connection, false);
+          // It was not tried, so it has not failed: what this edge's bucket gave for it goes back.
+          end(edge, connection, true);
           limited(shared_ms);
         },
         () => gone() || go(),

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { AgentUpFrameOf, DownFrame } from '@iris/protocol';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { mergeEffects } from '../emission.js';
@@ -34,9 +35,9 @@ export const agentSearch: Reader<'search'> = async (request, context) => {
 /** What the agent answers to `commands.catalog`, or says when it changes. */
 export const agentCatalog: Handler<'commands.catalog'> = async ({ tenant_id, agent_id, frame }, { store, directory }) => {
   const { commands } = frame.payload;
-  // Said at each beginning, and again when it is asked: most times it is what stands.
+  // Said at each beginning, and again when it is asked: most times it is what stands. Keys in any order: Postgres keeps them in its own.
   const known = await directory.agent(tenant_id, agent_id);
-  if (known !== undefined && JSON.stringify(known.commands) === JSON.stringify(commands)) return {};
+  if (known !== undefined && isDeepStrictEqual(known.commands, commands)) return {};
   await store.agents.setCommands(tenant_id, agent_id, commands);
   return { know: () => directory.changed(tenant_id, 'agents') };
 };
