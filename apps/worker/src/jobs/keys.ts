@@ -2,8 +2,8 @@ import type { TenantId } from '@iris/protocol';
 import type { Clock, Log, Meter } from '@iris/runtime';
 import type { Store } from '@iris/store';
 import type { WorkerConfig } from '../config.js';
+import { allTenants } from './tenants.js';
 
-const page = 200;
 /** Rows of each kind that one call takes of a tenant. */
 const rowsAtOnce = 500;
 /** Rows of one run: what is left waits for the next. */
@@ -51,17 +51,9 @@ export function createKeyExpiry({ store, clock, log, meter }: KeysDeps, config: 
 
 /** All of them, once; the one named, and those before it, come last. */
 async function* tenantsBehind(store: Store, last: TenantId | undefined): AsyncGenerator<TenantId> {
-  const from = async function* (after: TenantId | undefined): AsyncGenerator<TenantId> {
-    for (let at = after; ; ) {
-      const tenants = await store.tenants.list({ limit: page, ...(at === undefined ? {} : { after: at }) });
-      for (const { tenant_id } of tenants) yield tenant_id;
-      at = tenants.at(-1)?.tenant_id;
-      if (tenants.length < page) return;
-    }
-  };
-  yield* from(last);
+  for await (const { tenant_id } of allTenants(store, last)) yield tenant_id;
   if (last === undefined) return;
-  for await (const tenant_id of from(undefined)) {
+  for await (const { tenant_id } of allTenants(store)) {
     if (tenant_id > last) return;
     yield tenant_id;
   }

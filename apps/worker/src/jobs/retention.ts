@@ -4,8 +4,8 @@ import { type Lane, laneKey, type MessageId, type TenantId } from '@iris/protoco
 import type { Clock, Log, Meter } from '@iris/runtime';
 import type { Store } from '@iris/store';
 import { quotasOf, type WorkerConfig } from '../config.js';
+import { allTenants } from './tenants.js';
 
-const page = 200;
 const messagesAtOnce = 500;
 /** Of one tenant in one run: the others' turn comes, and the next run goes on. */
 const mostBatches = 20;
@@ -25,15 +25,10 @@ export interface RetentionDeps {
  */
 export async function retention(deps: RetentionDeps, config: WorkerConfig): Promise<void> {
   const { outbox, store, clock } = deps;
-  for (let after: TenantId | undefined; ; ) {
-    const tenants = await store.tenants.list({ limit: page, ...(after === undefined ? {} : { after }) });
-    for (const { tenant_id, quotas } of tenants) {
-      const { outbox_max_frames, outbox_max_age_ms, history_max_age_ms } = quotasOf(config, quotas);
-      await outbox.trim(tenant_id, { max_frames: outbox_max_frames, before_ms: clock.now() - outbox_max_age_ms });
-      if (history_max_age_ms > 0) await forgetHistory(deps, tenant_id, clock.now() - history_max_age_ms);
-    }
-    after = tenants.at(-1)?.tenant_id;
-    if (tenants.length < page) return;
+  for await (const { tenant_id, quotas } of allTenants(store)) {
+    const { outbox_max_frames, outbox_max_age_ms, history_max_age_ms } = quotasOf(config, quotas);
+    await outbox.trim(tenant_id, { max_frames: outbox_max_frames, before_ms: clock.now() - outbox_max_age_ms });
+    if (history_max_age_ms > 0) await forgetHistory(deps, tenant_id, clock.now() - history_max_age_ms);
   }
 }
 
@@ -57,6 +52,8 @@ async function forgetHistory(
       found.message_ids.push(message_id);
       lanes.set(key, found);
     }
+    // Before they go: a worker that dies between the two leaves a mark too many, not one too few.
+    await store.pushStale.mark(tenant_id, clock.now());
     for (const { lane, message_ids } of lanes.values()) {
       await store.messages.remove(tenant_id, lane, message_ids, clock.now());
       await outbox.forget(tenant_id, { message_ids });

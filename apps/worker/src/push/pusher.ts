@@ -40,7 +40,7 @@ export function createPusher(
   const endListening = outbox.onReconnected(() => {
     settled_at = clock.now() + settle_ms;
   });
-  const parts = { ...deps, senders, dispatch, settled_at: () => settled_at };
+  const parts = { ...deps, senders, dispatch, settled_at: () => settled_at, withdrawing: new Set<TenantId>() };
   return {
     check: (tenant_id) => check(parts, config, tenant_id),
     withdraw: (tenant_id) => withdraw(parts, config, tenant_id),

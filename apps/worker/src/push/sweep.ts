@@ -17,8 +17,8 @@ const tenantsMax = 200;
 const tenantsAtOnce = 3;
 
 /** Pushes whose time has come again, those whose worker died, and frames that nobody was asked to look at. */
-export async function sweep(deps: CheckDeps, config: PushConfig): Promise<void> {
-  const { store, clock, log, dispatch } = deps;
+export async function sweep(deps: CheckDeps & { readonly withdrawing: Set<TenantId> }, config: PushConfig): Promise<void> {
+  const { store, clock, log, dispatch, withdrawing } = deps;
   if (clock.now() < deps.settled_at()) return;
   const failed = (tenant_id: TenantId) => (error: unknown) => log.warn('worker.push_sweep_failed', { tenant_id, error });
   if (dispatch.size < page) {
@@ -31,14 +31,21 @@ export async function sweep(deps: CheckDeps, config: PushConfig): Promise<void> 
   const overdue = await store.pushFrames.overdue(clock.now() - config.push_live_ms - overdue_ms, tenantsMax);
   await some(overdue, (tenant_id) => check(deps, config, tenant_id).catch(failed(tenant_id)));
   const stale = await store.pushStale.due(clock.now() - staleAfter_ms, tenantsMax);
-  await some(stale, async ({ tenant_id, at }) => {
+  // A provider that does not answer holds up one sweep for long; those that begin meanwhile must not ask it for the same again.
+  const fresh = stale.filter(({ tenant_id }) => !withdrawing.has(tenant_id));
+  for (const { tenant_id } of fresh) withdrawing.add(tenant_id);
+  await some(fresh, async ({ tenant_id, at }) => {
     try {
       await withdraw(deps, config, tenant_id);
       await store.pushStale.clear(tenant_id, at);
     } catch (error) {
       failed(tenant_id)(error);
       await store.pushStale.mark(tenant_id, clock.now() + again_ms - staleAfter_ms);
+    } finally {
+      withdrawing.delete(tenant_id);
     }
+  }).finally(() => {
+    for (const { tenant_id } of fresh) withdrawing.delete(tenant_id);
   });
 }
 
