@@ -1,3 +1,4 @@
+import { ReachConfig } from '@iris/runtime';
 import { type Static, Type } from 'typebox';
 
 /** What `openai` and `hermes` are told of the model and of where it may be. */
@@ -28,14 +29,8 @@ export const ModelSettings = {
     default: true,
     description: 'whether the model may be on this machine or in a private network; off where others choose the address',
   }),
-  allow_hosts: Type.Array(Type.String({ minLength: 1 }), {
-    default: [],
-    description: 'hosts that the model may be on (*.example.com: all below it); default: any',
-  }),
-  allow_addresses: Type.Array(Type.String({ minLength: 1 }), {
-    default: [],
-    description: 'private addresses or ranges (10.1.0.0/16) that are allowed even so',
-  }),
+  allow_hosts: ReachConfig.allow_hosts,
+  allow_addresses: ReachConfig.allow_addresses,
 };
 
 /** What the runner is told, by flags or by the environment. */

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { scriptedGateway } from '@iris/agent-link/testing';
 import { silentLog, systemClock } from '@iris/runtime';
+import { manualClock } from '@iris/runtime/testing';
 import { describe, expect, test } from '@jest/globals';
 import { type RunningAgent, type StartAgentOptions, startAgent } from './start-agent.js';
 import { createTenantAgents, tenantAgents } from './tenants.js';
@@ -85,13 +86,14 @@ describe('serving it', () => {
   });
 });
 
-test('who was shut out is begun anew by the next list; who was replaced is the other process’s until what it is told changes', async () => {
+test('who was shut out is begun anew, less often each time; who was replaced is the other process’s until what it is told changes', async () => {
   const ends = new Map<string, (end: { reason: 'revoked' | 'replaced'; code: number; message: string }) => void>();
   const told: string[] = [];
+  const clock = manualClock();
   const agents = createTenantAgents({
     gateway: 'ws://gateway/agent',
     model: {},
-    clock: systemClock,
+    clock,
     log: silentLog,
     start({ token }): RunningAgent {
       told.push(token.slice(11, 12));
@@ -106,10 +108,26 @@ test('who was shut out is begun anew by the next list; who was replaced is the o
   ends.get(one.agent_token)!({ reason: 'revoked', code: 4403, message: '' });
   ends.get(two.agent_token)!({ reason: 'replaced', code: 4409, message: '' });
   await Promise.resolve();
+  // However often it is asked: each try is a failed hello.
+  for (let n = 0; n < 100; n++) await agents.serve([one, two]);
+  expect(told).toEqual(['a', 'b']);
+  await clock.advance(30_000);
   await agents.serve([one, two]);
   expect(told).toEqual(['a', 'b', 'a']);
+  ends.get(one.agent_token)!({ reason: 'revoked', code: 4403, message: '' });
+  await Promise.resolve();
+  await clock.advance(59_000);
   await agents.serve([one, { ...two, name: 'other' }]);
   expect(told).toEqual(['a', 'b', 'a', 'b']);
+  await clock.advance(1_000);
+  await agents.serve([one, { ...two, name: 'other' }]);
+  expect(told).toEqual(['a', 'b', 'a', 'b', 'a']);
+  // Who is taken from the list and comes back may have been let in again.
+  ends.get(one.agent_token)!({ reason: 'revoked', code: 4403, message: '' });
+  await Promise.resolve();
+  await agents.serve([]);
+  await agents.serve([one]);
+  expect(told.slice(5)).toEqual(['a']);
 });
 
 test('an address that a tenant names is held to what the operator allows: nothing private is asked, and the person is told', async () => {

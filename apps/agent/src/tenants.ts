@@ -49,8 +49,8 @@ export function tenantAgents(text: string): TenantAgent[] {
 /** The agents of many tenants in one process. */
 export interface TenantAgents {
   /**
-   * Serve these from now on. Who stands there unchanged is left alone; who is new or changed begins (anew), and who was shut out since;
-   * who is gone is stopped. One whose address is none is left out, and said in the log. Who was replaced by another process is that one's.
+   * Serve these from now on. Who stands there unchanged is left alone; who is new or changed begins (anew), and who was shut out,
+   * but less and less often; who is gone is stopped. One whose address is none is left out, and said in the log. Who was replaced by another process is that one's.
    */
   serve(agents: readonly TenantAgent[]): Promise<void>;
   /** Whether another process has taken this one over. */
@@ -76,12 +76,20 @@ export interface TenantAgentsOptions {
   readonly start?: (options: StartAgentOptions) => RunningAgent;
 }
 
+/** Who was shut out is tried again after this, then after twice as long: each try is a failed hello of this address, and counts with those of others. */
+const shutOut_ms = 30_000;
+const shutOutMax_ms = 600_000;
+/** Who was served for so long was let in. */
+const letIn_ms = 60_000;
+
 /** Names an agent in logs and folders; its token is not to be guessed from it. */
 const nameOf = ({ agent_token }: TenantAgent) => createHash('sha256').update(agent_token).digest('hex').slice(0, 16);
 
 export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
   const { gateway, spool_dir, clock, log, start = startAgent } = options;
   const running = new Map<string, { readonly wanted: string; readonly agent: RunningAgent; replaced: boolean }>();
+  /** Those that the gateway shut out. */
+  const shut = new Map<string, { readonly until: number; readonly wait: number }>();
   let last: Promise<void> = Promise.resolve();
 
   const begin = (one: TenantAgent) => {
@@ -102,13 +110,19 @@ export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
         clock,
         log,
       });
+      const begun_at = clock.now();
       const entry = { wanted: JSON.stringify(one), agent, replaced: false };
       running.set(name, entry);
       void agent.stopped.then(({ reason }) => {
         if (reason === 'stopped') return;
         log.warn('agent.tenant_ended', { agent: name, reason });
         if (reason === 'replaced') entry.replaced = true;
-        else if (running.get(name) === entry) running.delete(name);
+        else if (running.get(name) === entry) {
+          running.delete(name);
+          const before = clock.now() - begun_at < letIn_ms ? (shut.get(name)?.wait ?? 0) : 0;
+          const wait = Math.min(shutOutMax_ms, Math.max(shutOut_ms, 2 * before));
+          shut.set(name, { until: clock.now() + wait, wait });
+        }
       });
     } catch (error) {
       log.error('agent.tenant_not_started', { agent: name, error });
@@ -127,7 +141,9 @@ export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
         running.delete(name);
       }),
     );
-    for (const [name, one] of wanted) if (!running.has(name)) begin(one);
+    // Who was gone from the list and stands there again may have been let in again.
+    for (const name of shut.keys()) if (!wanted.has(name)) shut.delete(name);
+    for (const [name, one] of wanted) if (!running.has(name) && clock.now() >= (shut.get(name)?.until ?? 0)) begin(one);
     log.info('agent.tenants', { agents: running.size });
   };
 

@@ -177,6 +177,23 @@ describe('backends', () => {
     expect(await store.agentBackends.list(tenant.tenant_id)).toEqual([]);
   });
 
+  test('one that cannot be opened any more gets a new token, and the old one opens nothing', async () => {
+    const { agent_id } = await makeAgent({ backend: { kind: 'demo' } });
+    const row = (await store.agentBackends.list(tenant.tenant_id))[0]!;
+    const other = sealing(['the secret that is not used any more'], seededRandom(2));
+    await store.agentBackends.set({ ...row, sealed: other.seal('{"token":"it leaked"}', sealedFor(row)) });
+    heard.length = 0;
+    expect((await call('PATCH', of(`agents/${agent_id}`), { backend: { kind: 'demo' } })).status).toBe(200);
+    expect((await store.tokens.list(tenant.tenant_id)).find(({ token_id }) => token_id === row.token_id)?.revoked_at).not.toBeNull();
+    expect(heard).toContainEqual({ kind: 'revoked', tenant_id: tenant.tenant_id, token_id: row.token_id });
+    const { token } = await secretsOf(agent_id);
+    const now = (await store.agentBackends.list(tenant.tenant_id))[0]!;
+    expect([now.token_id === row.token_id, (await store.tokens.find(tenant.tenant_id, tokenHash(token)))?.token_id]).toEqual([
+      false,
+      now.token_id,
+    ]);
+  });
+
   test('without a secret to seal with there are none; hosts and ranges that the operator allows', async () => {
     await api.close();
     await begin({});

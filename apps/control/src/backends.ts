@@ -10,9 +10,13 @@ export interface Backends {
   check(change: Static<typeof BackendChange>): void;
   /**
    * Keep it, with the token by which the runner attaches; a backend that stood keeps its token, and its key as long as that goes to the
-   * same place. Undefined when there is no such agent.
+   * same place. `revoked` is the token of one that could not be opened any more. Undefined when there is no such agent.
    */
-  set(tenant_id: TenantId, agent_id: AgentId, change: Static<typeof BackendChange>): Promise<AgentBackendRow | undefined>;
+  set(
+    tenant_id: TenantId,
+    agent_id: AgentId,
+    change: Static<typeof BackendChange>,
+  ): Promise<{ readonly revoked: { readonly token_id: TokenId } | undefined } | undefined>;
   /** Take it away, and revoke the runner's token. Undefined when there was none. */
   remove(tenant_id: TenantId, agent_id: AgentId): Promise<{ token_id: TokenId } | undefined>;
 }
@@ -90,9 +94,14 @@ export function createBackends(deps: {
         has_key: key !== undefined,
         changed_at: clock.now(),
       };
-      if (await store.agentBackends.set(row)) return row;
-      await store.tokens.revoke(tenant_id, token_id, clock.now());
-      return undefined;
+      if (!(await store.agentBackends.set(row))) {
+        await store.tokens.revoke(tenant_id, token_id, clock.now());
+        return undefined;
+      }
+      if (standing === undefined || kept) return { revoked: undefined };
+      // It is in no row any more, so nobody could revoke it later; and whoever has what sealed it may know it.
+      await store.tokens.revoke(tenant_id, standing.token_id, clock.now());
+      return { revoked: { token_id: standing.token_id } };
     },
     async remove(tenant_id, agent_id) {
       const standing = await find(tenant_id, agent_id);

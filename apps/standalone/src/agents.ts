@@ -1,4 +1,4 @@
-import { type BackendName, createTenantAgents, type ModelSettings, TenantAgent, type TenantAgents } from '@iris/agent';
+import { type BackendName, createTenantAgents, ModelSettings, TenantAgent, type TenantAgents } from '@iris/agent';
 import { type Bus, type Control, subjects } from '@iris/bus';
 import { sealedFor } from '@iris/control';
 import type { Clock, Log, Seal } from '@iris/runtime';
@@ -51,10 +51,14 @@ export async function startAgents(options: AgentsOptions): Promise<Agents> {
   const { store, bus, seal, clock, log } = options;
   const { gateway, spool_dir, pace_ms } = options;
   const common = { gateway, spool_dir, pace_ms, clock, log, ...(options.start === undefined ? {} : { start: options.start }) };
-  const operators: TenantAgents = createTenantAgents({ ...common, model: options.model });
-  const tenants: TenantAgents = createTenantAgents({ ...common, model: { ...options.model, ...options.reach } });
+  const { private_addresses, allow_hosts, allow_addresses } = options.reach;
+  // No more than is meant for them: whoever starts this gives it whole configurations, with secrets that are none of an agent's business.
+  const model = Object.fromEntries(Object.entries(options.model).filter(([name]) => name in ModelSettings)) as ModelSettings;
+  const operators: TenantAgents = createTenantAgents({ ...common, model });
+  const tenants: TenantAgents = createTenantAgents({ ...common, model: { ...model, private_addresses, allow_hosts, allow_addresses } });
   let attached: readonly DevTenant[] = [];
-  let serving: ReadonlySet<DevTenant> = new Set();
+  /** Undefined before the first look. */
+  let serving: ReadonlySet<DevTenant> | undefined;
   let configured: readonly AgentBackendRow[] = [];
   let looking: Promise<void> | undefined;
   let again = false;
@@ -82,7 +86,7 @@ export async function startAgents(options: AgentsOptions): Promise<Agents> {
     const left = attached.filter(({ agent_id }) => !taken.has(agent_id));
     const ours = (some: readonly DevTenant[]) => operators.serve(some.map(({ agent_token }) => ({ agent_token, ...options.own })));
     // One of the two at a time: who leaves goes before who comes.
-    await ours(left.filter((one) => serving.has(one)));
+    await ours(left.filter((one) => serving?.has(one)));
     const theirs: TenantAgent[] = [];
     for (const row of configured) {
       const one = opened(row);
@@ -137,7 +141,7 @@ export async function startAgents(options: AgentsOptions): Promise<Agents> {
       await ask();
     },
     get attached() {
-      return operators.online === operators.size;
+      return operators.online === serving?.size;
     },
     async stop() {
       heard.end();

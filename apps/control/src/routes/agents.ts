@@ -81,7 +81,11 @@ export function agentRoutes(api: Api, { store, clock, random, secret, announcer,
       });
       if (row === undefined) throw notFound('agent');
       if (backend === null) await detached(tenant_id, await backends.remove(tenant_id, agent_id));
-      else if (backend !== undefined && (await backends.set(tenant_id, agent_id, backend)) === undefined) throw notFound('agent');
+      else if (backend !== undefined) {
+        const set = await backends.set(tenant_id, agent_id, backend);
+        if (set === undefined) throw notFound('agent');
+        await detached(tenant_id, set.revoked);
+      }
       await audit(request, tenant_id, 'agent.change', agent_id);
       await announcer.announce({ kind: 'rerouted', tenant_id });
       return shown(row, await store.agentBackends.list(tenant_id));
