@@ -42,13 +42,16 @@ export function answerWhenRead(edge: EdgeContext, connection: DeviceConnection, 
   if (request.id !== undefined && state.kind === 'catching_up') awaitFrame(state.member.feed, cursor, connection, request.id);
 }
 
-/** The durable frame that answers `n` went out before anybody knew that it does. */
-export function answerLate(edge: EdgeContext, connection: DeviceConnection, n: number, body: Uint8Array): void {
+/** The durable frame that answers `n` has passed this edge before anybody knew that it does. */
+export function answerLate(edge: EdgeContext, connection: DeviceConnection, n: number, frame: { cursor: Cursor; body: Uint8Array }): void {
   const request = edge.forward.settle(connection, n);
   if (request === undefined) return;
   measure(edge, request);
-  if (request.id !== undefined && memberOf(connection) !== undefined)
-    respond(edge, connection, linkedFor(edge, connection, body), request.id);
+  const { state } = connection;
+  if (request.id === undefined || (state.kind !== 'live' && state.kind !== 'catching_up')) return;
+  // One that is behind has yet to come to it: a copy now would be out of its place, and the frame itself the second.
+  if (frame.cursor > positionOf(state)) awaitFrame(state.member.feed, frame.cursor, connection, request.id);
+  else respond(edge, connection, linkedFor(edge, connection, frame.body), request.id);
 }
 
 /** The same, when even the frame has to be read again. */

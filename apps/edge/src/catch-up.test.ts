@@ -84,6 +84,32 @@ describe('slow readers', () => {
     expect(slow.heard.filter((one) => one.id === 'mine').map((one) => one.payload.n)).toEqual([301]);
   });
 
+  test('ENV21 ENV25 ORD1 of a frame that it has not come to, and whose origin is known only now, it gets no copy before its place', async () => {
+    const { device, session, clock } = await rig();
+    const slow = await device('d1');
+    slow.say({ id: 'mine', type: 'message.send', payload: { text: 'x' } });
+    await clock.settle();
+    const { connection_id, n } = session.requests.at(-1)!;
+    slow.stall();
+    await session.emit(...upTo(302).map((i) => note(i)));
+    await clock.settle();
+    session.publish({
+      kind: 'durable',
+      tenant_id: tenant,
+      cursor: 301,
+      previous: 300,
+      origin: { connection_id, n },
+      type: 'commentary',
+      push: false,
+      body: bytes(note(301).frame),
+    });
+    await clock.settle();
+    slow.resume();
+    await clock.settle();
+    expect(numbers(slow)).toEqual(upTo(302));
+    expect(slow.heard.filter((one) => one.id === 'mine').map((one) => one.payload.n)).toEqual([301]);
+  });
+
   test('ENV21 an answer whose frame was deleted before it got to its device is not_found', async () => {
     const { device, session, clock, outbox } = await rig();
     const slow = await device('d1');

@@ -150,12 +150,13 @@ function pass(edge: EdgeContext, feed: Feed, frame: Durable): void {
   handOut(edge, feed, frame);
 }
 
-/** A frame that went out already, but without its origin's `id`: the answer is owed still. */
-function late(edge: EdgeContext, { origin, body, except_device_id }: Durable): void {
+/** A frame that has been handed out already, but without its origin's `id`: the answer is owed still. */
+function late(edge: EdgeContext, frame: Durable): void {
+  const { origin, except_device_id } = frame;
   if (origin === undefined) return;
   const connection = edge.connections.get(origin.connection_id);
   if (connection?.peer !== 'device' || (except_device_id !== undefined && connection.device_id === except_device_id)) return;
-  answerLate(edge, connection, origin.n, body);
+  answerLate(edge, connection, origin.n, frame);
 }
 
 function end({ ended }: Feed, name: string): void {
