@@ -14,6 +14,8 @@ export interface AgentLink {
   readonly connection_id: ConnectionId | null;
   /** When something last said that it is there; 0: never. */
   seen_at: number;
+  /** When this instance came to know of it. */
+  readonly known_at: number;
   /** The highest `seq` handed to the edge in order; undefined when another instance did it. */
   sent_seq: number | undefined;
   /** The order of the newest update of each thing. */
@@ -28,7 +30,7 @@ export interface AgentLink {
 /** Milliseconds without `held` after which a link that is said to be there is not. */
 export const linkDead_ms = 4 * heldEvery_ms;
 /** As the store has it. */
-export const linkOf = (row: AgentRow): AgentLink => ({
+export const linkOf = (row: AgentRow, known_at: number): AgentLink => ({
   tenant_id: row.tenant_id,
   agent_id: row.agent_id,
   install_id: row.install_id ?? ('' as InstallId),
@@ -37,6 +39,7 @@ export const linkOf = (row: AgentRow): AgentLink => ({
   edge_id: row.link_edge_id,
   connection_id: row.link_connection_id,
   seen_at: row.link_seen_at ?? 0,
+  known_at,
   sent_seq: undefined,
   heard: new Map(),
   acked_seq: 0,

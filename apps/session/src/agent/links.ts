@@ -100,7 +100,7 @@ export function createLinks(deps: { store: Store; directory: Directory; outgoing
       now.link.seen_at = Math.max(now.link.seen_at, row.link_seen_at ?? 0);
       return now;
     }
-    return put(linkOf(row));
+    return put(linkOf(row, clock.now()));
   };
   const say = (link: AgentLink, frame: Record<string, unknown>, seq?: number) => {
     if (link.edge_id === null || link.connection_id === null) return;
@@ -190,7 +190,7 @@ export function createLinks(deps: { store: Store; directory: Directory; outgoing
     },
     attached,
     attach(row, sent_seq, acked_seq) {
-      const link = { ...linkOf(row), sent_seq, acked_seq, seen_at: clock.now() };
+      const link = { ...linkOf(row, clock.now()), sent_seq, acked_seq, seen_at: clock.now() };
       const entry = put(link);
       entry.resendAt = clock.now() + entry.resend_ms;
       return link;

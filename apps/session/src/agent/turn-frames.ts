@@ -31,6 +31,9 @@ export const turnAccepted: Handler<'turn.accepted'> = async (request, context) =
   const outcome = await store.turns.accept(tenant_id, state.turn_id, { boot_id, at: clock.now() });
   if (outcome === 'ended') return stopAgain(request, context, state);
   if (outcome === undefined) return {};
+  // Offered again meanwhile, and accepted by what an older process had said: that offer is not to be taken.
+  const { acked_seq, sent_seq = Number.POSITIVE_INFINITY } = request.link;
+  if (acked_seq < sent_seq) await store.agentFrames.withdraw(tenant_id, request.agent_id, state.turn_id);
   // A command beside a running turn sends no busy or idle of its own.
   const beside = state.kind === 'command' && busyIn(room, state).length > 0;
   const reason = beside ? null : 'processing';

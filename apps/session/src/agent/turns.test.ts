@@ -298,6 +298,57 @@ describe('an agent that goes away', () => {
     expect(told(at)).toEqual(['agent.busy', 'agent.idle']);
   });
 
+  test('TRN8: each new process has its own time to say so, however long ago the one before it came', async () => {
+    const at = await stage({ accept: false });
+    await at.link.ack(1);
+    await at.link.gone();
+    const second = at.agent({ boot_id: 'boot2', seq: 0 });
+    await second.hello({ last_seq: 1 });
+    await at.clock.advance(4_900);
+    await second.gone();
+    const third = at.agent({ boot_id: 'boot3', seq: 0 });
+    await third.hello({ last_seq: 1 });
+    // The second's time ends here.
+    await at.clock.advance(200);
+    await third.say('turn.accepted', {}, { turn_id: at.turn_id });
+    await third.say('turn.end', { outcome: 'completed' }, { turn_id: at.turn_id });
+    await third.held();
+    await at.clock.advance(10_000);
+    expect(third.received().filter(({ type }) => type === 'turn.start')).toEqual([]);
+    expect(told(at)).toEqual(['agent.busy', 'agent.idle']);
+  });
+
+  test('LNK33: …and is offered it again when that is over', async () => {
+    const at = await stage({ accept: false });
+    await at.link.ack(1);
+    await at.link.gone();
+    const second = at.agent({ boot_id: 'boot2', seq: 0 });
+    await second.hello({ last_seq: 1 });
+    await at.clock.advance(4_900);
+    await second.gone();
+    const third = at.agent({ boot_id: 'boot3', seq: 0 });
+    await third.hello({ last_seq: 1 });
+    await third.held();
+    await at.clock.advance(6_000);
+    expect(await third.turn()).toMatchObject({ turn_id: at.turn_id, payload: { attempt: 2 } });
+  });
+
+  test('TRN8: one that was offered again, and turns out to have been accepted before, is not offered on the next link', async () => {
+    const at = await stage({ accept: false });
+    await at.link.ack(1);
+    await at.link.gone();
+    const second = at.agent({ boot_id: 'boot2', seq: 0 });
+    await second.hello({ last_seq: 1 });
+    await second.held();
+    await at.clock.advance(6_000);
+    expect(await second.turn()).toMatchObject({ seq: expect.any(Number), payload: { attempt: 2 } });
+    // The offer was lost on its way; what the first process had said comes late.
+    await second.say('turn.accepted', {}, { turn_id: at.turn_id });
+    await second.gone();
+    const back = await at.agent({ boot_id: 'boot2', seq: second.seq }).hello({ last_seq: 1, open_turns: [at.turn_id] });
+    expect(back.sent.map(({ type }) => type)).not.toContain('turn.start');
+  });
+
   test('LNK34: another process that does not go on with an accepted turn: it ends as interrupted', async () => {
     const at = await stage();
     await at.say('message.start', { message_id: 'm1', role: 'assistant' });

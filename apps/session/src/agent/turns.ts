@@ -259,10 +259,18 @@ export function createTurns(context: () => Context): Turns {
     },
     recheck(tenant_id, agent_id) {
       let ended = false;
+      const again = (in_ms: number) => void context().clock.after(in_ms, () => turns.recheck(tenant_id, agent_id));
       const run = async (): Promise<Effects> => {
         const { links, rooms, store } = context();
         const link = await links.current(tenant_id, agent_id);
         if (!links.attached(link)) return {};
+        const { clock, config } = context();
+        const rest_ms = link.known_at + config.resume_ms - clock.now();
+        // Asked for an older link: this one has yet to say what its process has kept.
+        if (rest_ms > 0) {
+          again(rest_ms);
+          return {};
+        }
         const room = await rooms.of(tenant_id);
         const effects: Effects[] = [];
         for (const state of room.turns.values()) {
