@@ -1,3 +1,4 @@
+import type { ToEdge } from '@iris/bus';
 import { describe, expect, test } from '@jest/globals';
 import { rig } from './testing/rig.js';
 import { agentToken, bodyOf, bytes, deviceToken, tenant } from './testing/scripted-session.js';
@@ -210,6 +211,39 @@ describe('hello.ack', () => {
     expect(types(socket)).toEqual(['hello.ack', 'status', 'agent.busy', 'message.start']);
     expect(socket.heard[0]).toMatchObject({ id: 'h', payload: { sync_cursor: 1, last_pushed_cursor: 0 } });
     expect(socket.heard[1]).toMatchObject({ payload: { state: 'online' } });
+  });
+
+  test('HEL22 MSG10 what the bus brings late of a text is not shown once more of it was told: a text does not become shorter', async () => {
+    const { device, session, clock } = await rig();
+    const update = (rev: number, text: string): ToEdge => ({
+      kind: 'ephemeral',
+      tenant_id: tenant,
+      after: 0,
+      key: 'text:m1',
+      rev,
+      type: 'message.update',
+      message_id: 'm1',
+      body: bytes({ type: 'message.update', chat_id: 'c', payload: { message_id: 'm1', text } }),
+    });
+    const early = await device('d1');
+    session.helloWith = {
+      frames: [
+        JSON.stringify({ v: 1, type: 'message.start', chat_id: 'c', payload: { message_id: 'm1', role: 'assistant' } }),
+        JSON.stringify({ v: 1, type: 'message.update', chat_id: 'c', payload: { message_id: 'm1', text: 'one two three' } }),
+      ],
+      revs: [['text:m1', 30]],
+    };
+    const late = await device('d2');
+    const texts = (socket: typeof late) => socket.heard.filter(({ type }) => type === 'message.update').map(({ payload }) => payload.text);
+    session.publish(update(10, 'one'));
+    await clock.settle();
+    // The newest is everybody's: who was here before has not been told.
+    session.publish(update(30, 'one two three'), update(20, 'one two'));
+    await clock.advance(1_000);
+    session.publish(update(40, 'one two three four'));
+    await clock.advance(1_000);
+    expect(texts(early)).toEqual(['one two three', 'one two three four']);
+    expect(texts(late)).toEqual(['one two three', 'one two three', 'one two three four']);
   });
 
   test('ORD2 what is sent behind hello waits for the ack and is then done in order', async () => {

@@ -24,6 +24,7 @@ import { knock, knocked, unanswered } from './knock.js';
 import { takeBucket } from './leave.js';
 import { close, errorFrame, join, onlineFrame, refuse, textOf } from './outbound.js';
 import { pingDevice } from './pulse.js';
+import { pastRev } from './repair.js';
 import { begun, streamsOf } from './streams.js';
 import { toTicks } from './ticks.js';
 import { toldBy } from './told.js';
@@ -130,6 +131,8 @@ export function helloAnswered(
   }
 
   const feed = openFeed(edge, answer.tenant_id, answer.head, answer.quotas);
+  // What is told now is newer than what the bus may still bring late.
+  for (const [key, rev] of answer.revs ?? []) pastRev(feed, key, rev - 1);
   const member = memberFor(edge, feed, device_id, answer, caps);
   begun(member.streams, answer.frames);
   if (edge.greeting.delete(connection)) edge.addresses.leave(connection.address);

@@ -170,11 +170,15 @@ const isStale = (edge: EdgeContext, feed: Feed, { key, rev, message_id, body }: 
   isOfGone(edge, feed, body);
 
 function show(edge: EdgeContext, feed: Feed, frame: Ephemeral): void {
-  if (frame.key !== '') {
-    // Taken out first, so that the oldest key is the first of the map.
-    feed.revs.delete(frame.key);
-    feed.revs.set(frame.key, frame.rev);
-    if (feed.revs.size > revsMax) feed.revs.delete(feed.revs.keys().next().value!);
-  }
+  if (frame.key !== '') pastRev(feed, frame.key, frame.rev);
   giveEphemeral(edge, feed, frame);
+}
+
+/** Of the live frames of this key, no more than what is newer than `rev`. */
+export function pastRev({ revs }: Feed, key: string, rev: number): void {
+  const known = revs.get(key) ?? -1;
+  // Taken out first, so that the oldest key is the first of the map.
+  revs.delete(key);
+  revs.set(key, Math.max(known, rev));
+  if (revs.size > revsMax) revs.delete(revs.keys().next().value!);
 }

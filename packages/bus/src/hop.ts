@@ -196,6 +196,11 @@ export interface HelloAnswer {
   readonly watermark: Cursor;
   /** Frames that follow `hello.ack` and `status`: what is going on now, and receipts kept for this device. */
   readonly frames: readonly string[];
+  /**
+   * Of the texts among {@link frames}: under which key their live frames come, and the `rev` that made them what they are. One below it is
+   * on its way still, and older than what the device is told.
+   */
+  readonly revs?: readonly (readonly [key: string, rev: number])[];
   readonly quotas: {
     readonly frames_per_second: number;
     readonly frames_burst: number;

@@ -42,6 +42,9 @@ export interface TextState {
   readonly text: string;
   readonly reasoning: string;
   readonly rev: number;
+  /** The `rev` with which each of the two came to be what it is. */
+  readonly text_rev?: number;
+  readonly reasoning_rev?: number;
   /** Of the link that said it. */
   readonly epoch?: number;
 }

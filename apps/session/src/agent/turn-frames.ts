@@ -1,7 +1,7 @@
 import { type AgentUpFrameOf, durableFrame, type MessageId } from '@iris/protocol';
 import type { AgentEffects, AgentRequest, Context } from '../context.js';
 import { type LiveFrame, mergeEffects } from '../emission.js';
-import { acceptedKey, busyOut, laneFrame, toolName } from '../rules/frames.js';
+import { acceptedKey, busyOut, laneFrame, liveReasoningKey, liveTextKey, toolName } from '../rules/frames.js';
 import { agentMessageId } from '../rules/ids.js';
 import { closeTurn } from './close-turn.js';
 import { type BusyReason, busyIn, type Room, type TextState, type TurnState, textKey, turnKey } from './room.js';
@@ -166,7 +166,7 @@ async function unwanted(tenant_id: AgentRequest['tenant_id'], ids: readonly Mess
 
 export const updateOut = (state: TurnState, message_id: MessageId, text: string, rev: number): LiveFrame => ({
   frame: laneFrame('message.update', state, { message_id, text }),
-  key: `text:${message_id}`,
+  key: liveTextKey(message_id),
   rev,
   about: message_id,
 });
@@ -174,7 +174,7 @@ export const updateOut = (state: TurnState, message_id: MessageId, text: string,
 /** The whole of it, from which the edges make pieces for the devices that asked for it; no other is told. */
 export const reasoningOut = (state: TurnState, message_id: MessageId, text: string, rev: number): LiveFrame => ({
   frame: laneFrame('reasoning.delta', state, { message_id, offset: 0, text }),
-  key: `reasoning:${message_id}`,
+  key: liveReasoningKey(message_id),
   rev,
   about: message_id,
 });
@@ -187,7 +187,15 @@ export function nextText(
   { at, epoch }: { at: number; epoch: number },
 ): TextState {
   const before = room.texts.get(message_id);
-  return { text, reasoning, rev: Math.max(at, (before?.rev ?? 0) + 1), epoch };
+  const rev = Math.max(at, (before?.rev ?? 0) + 1);
+  return {
+    text,
+    reasoning,
+    rev,
+    text_rev: before?.text === text ? (before.text_rev ?? rev) : rev,
+    reasoning_rev: before?.reasoning === reasoning ? (before.reasoning_rev ?? rev) : rev,
+    epoch,
+  };
 }
 
 const isBusyReason = (reason: string | undefined): reason is BusyReason =>

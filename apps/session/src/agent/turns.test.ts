@@ -262,6 +262,21 @@ describe('an agent that goes away', () => {
     expect((await at.log()).filter(({ type }) => type === 'agent.idle')).toHaveLength(1);
   });
 
+  test('HEL22 MSG10: who joins is told under which rev a running text is what it is, and its thoughts likewise', async () => {
+    const at = await stage();
+    await at.say('message.start', { message_id: 'm1', role: 'assistant' });
+    await at.link.update('message.update', { message_id: 'm1', text: 'one' }, at.turn_id);
+    await at.link.update('message.update', { message_id: 'm1', text: 'one', reasoning: 'hm' }, at.turn_id);
+    const live = (type: string) => at.edge.ephemerals().findLast((one) => one.type === type)!;
+    const [text, thought] = [live('message.update'), live('reasoning.delta')];
+    expect(thought.rev).toBeGreaterThan(text.rev);
+    const tablet = await at.device('tablet').hello();
+    expect(tablet.revs).toEqual([
+      [text.key, text.rev],
+      [thought.key, thought.rev],
+    ]);
+  });
+
   test('LNK33: another process that had not got the turn is offered it, one attempt further', async () => {
     const at = await stage({ accept: false });
     await at.link.gone();

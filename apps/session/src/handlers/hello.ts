@@ -18,7 +18,7 @@ import { type DeviceRow, type TokenRow, tokenHash } from '@iris/store';
 import { goingOn } from '../agent/room.js';
 import type { Answer, Context, DeviceRequest } from '../context.js';
 import { channelEntry, laneFrame } from '../rules/frames.js';
-import { snapshotFrames } from '../rules/snapshot.js';
+import { snapshotFrames, snapshotRevs } from '../rules/snapshot.js';
 import { isOpen } from './picker-select.js';
 import { type Welcome, welcome } from './welcome.js';
 
@@ -172,6 +172,7 @@ async function answerOf(
     head: registered.head,
     watermark: registered.watermark,
     frames: frames.map((frame) => text.decode(encode(frame))),
+    revs: snapshotRevs(turns, textOf),
     quotas: ratesOf(quotas),
   };
 }

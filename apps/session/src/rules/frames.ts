@@ -8,6 +8,10 @@ type FrameOf<T extends DownType> = Extract<DownFrame, { type: T }>;
 export const turnName = (turn_id: string): string => `turn:${turn_id}`;
 export const toolName = (turn_id: string, index: number): string => `tool:${turn_id}:${index}`;
 
+/** Keys under which the live frames of a text come: of each, the newest stands for all. */
+export const liveTextKey = (message_id: string): string => `text:${message_id}`;
+export const liveReasoningKey = (message_id: string): string => `reasoning:${message_id}`;
+
 /** The end of a tool. */
 export const toolEndOut = (turn: Lane & { readonly turn_id: string }, payload: FrameOf<'tool.end'>['payload']): OutFrame => {
   const name = toolName(turn.turn_id, payload.index);

@@ -1,10 +1,22 @@
 import { type DownFrame, encode, laneKey, type MessageId } from '@iris/protocol';
 import type { PickerRow } from '@iris/store';
 import type { TextState, TurnState } from '../agent/room.js';
-import { laneFrame } from './frames.js';
+import { laneFrame, liveReasoningKey, liveTextKey } from './frames.js';
 
 /** Bytes of texts so far that a joining device is told; what is beyond comes with the message's next update. */
 const textsMax_bytes = 1024 * 1024;
+
+/** Of what {@link snapshotFrames} says of running messages: the keys and revs of the live frames that said the same. */
+export function snapshotRevs(turns: readonly TurnState[], textOf: (message_id: MessageId) => TextState | undefined): [string, number][] {
+  const revs: [string, number][] = [];
+  for (const turn of turns)
+    for (const { message_id } of turn.messages) {
+      const { text_rev, reasoning_rev } = textOf(message_id) ?? {};
+      if (text_rev !== undefined) revs.push([liveTextKey(message_id), text_rev]);
+      if (reasoning_rev !== undefined) revs.push([liveReasoningKey(message_id), reasoning_rev]);
+    }
+  return revs;
+}
 
 /**
  * What a joining device is told of what is going on: busy lanes, open pickers, and running messages with their text so far.
