@@ -258,4 +258,22 @@ describe('a turn', () => {
     }
     expect(items(g.client).map((item) => item.kind === 'tool' && item.tool.name)).toEqual(['first', 'second']);
   });
+
+  test('TYP2 typing that nobody ends ends by itself; what is heard meanwhile keeps it up', async () => {
+    const at = gateway();
+    at.client.open();
+    await at.greet();
+    const lane = { chat_id: 'c', thread_id: null };
+    const typing = () => at.client.state.lanes.get(keyOf(lane))?.typing;
+    await at.say({ type: 'typing', ...lane, payload: { on: true } });
+    await at.advance(8_000);
+    await at.say({ type: 'typing', ...lane, payload: { on: true } });
+    await at.advance(8_000);
+    expect(typing()).toBe(true);
+    await at.advance(4_000);
+    expect(typing()).toBe(false);
+    await at.say({ type: 'typing', ...lane, payload: { on: true } });
+    await at.say({ type: 'typing.stop', ...lane, payload: {} });
+    expect(typing()).toBe(false);
+  });
 });

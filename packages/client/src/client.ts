@@ -16,6 +16,7 @@ import {
   withLane,
 } from './state.js';
 import { type Transfers, transfers } from './transfers.js';
+import { typingWatch } from './typing.js';
 
 export interface ClientOptions {
   /** `ws://…/ws` or `wss://…/ws`. */
@@ -110,6 +111,7 @@ export function createClient(options: ClientOptions): IrisClient {
   };
   const changeLane = (lane: LaneAddress, how: (view: LaneView) => LaneView): void => change(withLane(state, keyOf(lane), how));
 
+  const typings = typingWatch({ clock, end: (key) => change(withLane(state, key, (view) => ({ ...view, typing: false }))) });
   const files = transfers({ wire: () => wire, clock, newRef });
   const wire: Connection = connection({
     url: options.url,
@@ -132,6 +134,7 @@ export function createClient(options: ClientOptions): IrisClient {
   });
 
   function greeted(ack: DownFrameOf<'hello.ack'>): void {
+    typings.clear();
     // Busy and typing are told anew after each hello: what is left from before may be stale.
     const lanes = new Map([...state.lanes].map(([key, { busy: _, ...lane }]) => [key, { ...lane, typing: false }]));
     change(apply({ ...state, lanes }, ack as DownFrame));
@@ -171,6 +174,7 @@ export function createClient(options: ClientOptions): IrisClient {
   function heard(frame: DownFrame): void {
     files.heard(frame);
     change(apply(state, frame));
+    typings.heard(frame);
     if (frame.cursor !== undefined) {
       heardCursor = Math.max(heardCursor, frame.cursor);
       if (synced) cursor = Math.max(cursor ?? 0, heardCursor);
@@ -233,7 +237,10 @@ export function createClient(options: ClientOptions): IrisClient {
 
   const client: IrisClient = {
     open: () => wire.open(),
-    close: () => wire.close(),
+    close() {
+      typings.clear();
+      wire.close();
+    },
     get state() {
       return state;
     },

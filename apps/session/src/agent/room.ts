@@ -75,6 +75,13 @@ export const textKey = (message_id: MessageId): string => `text:${message_id}`;
 export function createRooms({ store, outbox, clock, log }: { store: Store; outbox: Outbox; clock: Clock; log: Log }): Rooms {
   const loaded = new Map<TenantId, Room>();
   const loading = new Map<TenantId, Promise<Room>>();
+  /** Devices were told of it by this instance alone, and nothing but its timer ends it: it outlives what is loaded. */
+  const typings = new Map<TenantId, Room['typing']>();
+  const typingOf = (tenant_id: TenantId): Room['typing'] => {
+    const typing: Room['typing'] = typings.get(tenant_id) ?? new Map();
+    typings.set(tenant_id, typing);
+    return typing;
+  };
 
   const load = async (tenant_id: TenantId): Promise<Room> => {
     const [values, rows, pickers] = await Promise.all([
@@ -98,10 +105,10 @@ export function createRooms({ store, outbox, clock, log }: { store: Store; outbo
     // What an instance left that died between ending a turn and forgetting it.
     const left = [...values.keys()].filter((name) => /^(?:turn|text):/.test(name) && !used.has(name));
     if (left.length > 0) await outbox.put(tenant_id, Object.fromEntries(left.map((name) => [name, null])));
-    return { turns, texts, pickers: new Map(pickers.map((row) => [row.picker_id, row])), typing: new Map() };
+    return { turns, texts, pickers: new Map(pickers.map((row) => [row.picker_id, row])), typing: typingOf(tenant_id) };
   };
   const forget = (tenant_id: TenantId) => {
-    for (const { cancel } of loaded.get(tenant_id)?.typing.values() ?? []) cancel();
+    if (typings.get(tenant_id)?.size === 0) typings.delete(tenant_id);
     loaded.delete(tenant_id);
     loading.delete(tenant_id);
   };

@@ -411,4 +411,26 @@ describe('what agents ask', () => {
     await clock.advance(20_000);
     expect(edge.ephemerals().filter(({ type }) => type === 'typing.stop').length).toBeLessThanOrEqual(1);
   });
+
+  test('TYP2: it ends by itself when its agent comes back meanwhile, and a second one does not begin with the end of the first', async () => {
+    const { agent, edge, clock, phone } = await joined();
+    const link = agent();
+    await link.hello();
+    await phone.send('question');
+    const turn_id = (await link.turn()).turn_id!;
+    await link.say('turn.accepted', {}, { turn_id });
+    const typings = () => edge.ephemerals().flatMap(({ type }) => (type.startsWith('typing') ? [type] : []));
+    await link.update('typing', { on: true }, turn_id);
+    await clock.advance(4_000);
+    const back = agent({ seq: link.seq });
+    await back.hello({ last_seq: 1, open_turns: [turn_id] });
+    await clock.advance(4_000);
+    await back.update('typing', { on: true }, turn_id);
+    await clock.advance(4_000);
+    expect(typings()).toEqual(['typing', 'typing']);
+    const again = agent({ seq: back.seq });
+    await again.hello({ last_seq: 1, open_turns: [turn_id] });
+    await clock.advance(7_000);
+    expect(typings()).toEqual(['typing', 'typing', 'typing.stop']);
+  });
 });
