@@ -200,6 +200,32 @@ describe('uploads', () => {
       );
   });
 
+  test('C90: 50 sockets at once, into a storage that takes up to half a second: each file is as it was sent', () =>
+    onStage(
+      async ({ tenant, world }) => {
+        const size = 1024 * KiB + 13;
+        const devices = await Promise.all(Array.from({ length: 50 }, (_, n) => tenant.join(`d${n}`, { edge: n % 2 })));
+        const files = devices.map(() => bytesOf(size));
+        const pace = devices.map((_, n) => 20 * KiB + 997 * n);
+        for (const device of devices) device.say('media.upload.start', { media_ref: 'mu', kind: 'file', mime: 'a/b', size });
+        for (let round = 0; round * pace[0]! < size; round++) {
+          for (const [n, device] of devices.entries()) {
+            const at = round * pace[n]!;
+            if (at < size) device.raw(files[n]!.subarray(at, at + pace[n]!));
+          }
+          await world.advance(7);
+        }
+        const acks = await Promise.all(devices.map((device) => device.request('media.upload.end', { media_ref: 'mu' })));
+        expect(acks.map(({ payload }) => payload.sha256)).toEqual(files.map(sha256Of));
+        world.backbone.faults = { ...world.backbone.faults, media_ms: [0, 0] };
+        for (const [n, device] of devices.entries()) {
+          const { media_id } = (await world.store.media.byRef(tenant.tenant_id, device.device_id as never, 'mu'))!;
+          expect(sha256Of((await pull(device, media_id)).bytes)).toBe(sha256Of(files[n]!));
+        }
+      },
+      { faults: { media_ms: [50, 500] } },
+    ));
+
   test('C94: storage that fails in the middle is an error, never an ack; the connection goes on', () =>
     onStage(
       async ({ a, world }) => {

@@ -2,7 +2,7 @@ import type { AgentId, ConnectionId, Cursor, DeviceCaps, DeviceId, RequestId, Se
 import type { Feed, Group } from './feed.js';
 import type { InFlight } from './forward.js';
 import type { Pulls } from './local/media-pull.js';
-import type { Uploads } from './local/media-upload.js';
+import type { Uploads } from './local/uploads.js';
 import type { Socket, SocketEvents } from './socket.js';
 import type { Streams } from './streams.js';
 

@@ -5,9 +5,10 @@ import type { EdgeContext } from './context.js';
 import { greet } from './hello.js';
 import { ack } from './local/ack.js';
 import { mediaPull } from './local/media-pull.js';
-import { holdBehindUploads, mediaUploadEnd, mediaUploadStart, binary as uploadBytes } from './local/media-upload.js';
+import { mediaUploadEnd, mediaUploadStart, binary as uploadBytes } from './local/media-upload.js';
 import { ping } from './local/ping.js';
 import { sync } from './local/sync.js';
+import { holdBehindUploads } from './local/uploads.js';
 import { close, isFull, refuse, textOf } from './outbound.js';
 import { toTicks } from './ticks.js';
 

@@ -11,6 +11,7 @@ function pair(window_bytes = 100) {
   const net = time.process('net');
   const pairs = socketPairs({ window_bytes, max_bytes: 1000, carry: (_, deliver) => net.soon(deliver) });
   const server: string[] = [];
+  const kept: Uint8Array[] = [];
   const open = () => {
     const client: string[] = [];
     let socket!: Socket;
@@ -19,8 +20,14 @@ function pair(window_bytes = 100) {
       (opened) => {
         socket = opened;
         return {
-          message: (data, binary) => server.push(binary ? `binary ${data.length}` : new TextDecoder().decode(data)),
-          pong: (data) => server.push(`pong ${new TextDecoder().decode(data)}`),
+          message(data, binary) {
+            kept.push(data);
+            server.push(binary ? `binary ${data.length}` : new TextDecoder().decode(data));
+          },
+          pong(data) {
+            kept.push(data);
+            server.push(`pong ${new TextDecoder().decode(data)}`);
+          },
           drained: () => server.push('drained'),
           closed: () => server.push('closed'),
         };
@@ -33,7 +40,7 @@ function pair(window_bytes = 100) {
     );
     return { wire, client, socket };
   };
-  return { time, pairs, server, open };
+  return { time, pairs, server, kept, open };
 }
 
 test('frames go both ways in order, copied when sent', async () => {
@@ -50,6 +57,16 @@ test('frames go both ways in order, copied when sent', async () => {
   await time.settle();
   expect(client).toEqual(['one', 'ping 7', 'binary 3']);
   expect(server).toEqual(['up', 'binary 3', 'pong 7']);
+});
+
+test('C90: what the server is given is its own during the call only', async () => {
+  const { time, kept, open } = pair();
+  const { wire } = open();
+  wire.send(bytes('abc'));
+  wire.send('text');
+  wire.pong(bytes('7'));
+  await time.settle();
+  expect(kept.map((data) => [...data])).toEqual([3, 4, 1].map((length) => Array.from({ length }, () => 0xff)));
 });
 
 test('a client that stops reading fills its window and then the server’s buffer; reading again drains it', async () => {

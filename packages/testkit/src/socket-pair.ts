@@ -123,6 +123,11 @@ export function socketPairs(options: SocketPairOptions): SocketPairs {
     events = accept(socket, opening);
     if (!serverOpen) events.closed();
 
+    /** As uWebSockets.js has it, bytes are the server's during the call only: afterwards others stand there. */
+    const lent = (bytes: Uint8Array, give: () => void) => {
+      give();
+      bytes.fill(0xff);
+    };
     const toServer = (deliver: (events: SocketEvents) => void) => {
       if (clientOpen) options.carry('to_server', () => serverOpen && events && deliver(events));
     };
@@ -131,12 +136,12 @@ export function socketPairs(options: SocketPairOptions): SocketPairs {
         const bytes = typeof data === 'string' ? utf8.encode(data) : data.slice();
         toServer((server) => {
           if (options.max_bytes !== undefined && bytes.length > options.max_bytes) socket.close(1009, '');
-          else server.message(bytes, as === 'binary');
+          else lent(bytes, () => server.message(bytes, as === 'binary'));
         });
       },
       pong(data) {
         const bytes = data.slice();
-        toServer((server) => server.pong(bytes));
+        toServer((server) => lent(bytes, () => server.pong(bytes)));
       },
       close(code = 1000, reason = '') {
         toServer(() => serverGone(true));

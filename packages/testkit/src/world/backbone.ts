@@ -1,6 +1,6 @@
 import { type Bus, memoryHub, pack, type ToEdge, unpack } from '@iris/bus';
 import { type Jobs, memoryJobs } from '@iris/jobs';
-import { type MediaStore, memoryMedia } from '@iris/media';
+import { type MediaStore, type MediaWriter, memoryMedia } from '@iris/media';
 import { memoryOutbox, type Outbox } from '@iris/outbox';
 import { memoryStore, type Store } from '@iris/store';
 import { type Chance, chance } from '../chance.js';
@@ -149,7 +149,9 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
           clock,
         ),
         store: through(brokenStore(store, breaks), heard('store', failing(way(() => self.faults.store_ms, false)))),
-        media: through(media, failing(way(() => self.faults.store_ms, false))),
+        media: slowWriters(through(media, failing(way(() => self.faults.store_ms, false))), (writer) =>
+          through(writer, failing(way(() => self.faults.media_ms, true))),
+        ),
         jobs: queue,
         setConnected: (connected) => bus.setConnected(connected),
         kill() {
@@ -165,6 +167,16 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
   };
   return self;
 }
+
+/** What writes a file is slow, or not there, by itself: opening one is asked of the store, what follows of its writer. */
+const slowWriters = (media: MediaStore, slow: (writer: MediaWriter) => MediaWriter): MediaStore => ({
+  ...media,
+  open: async (...given) => slow(await media.open(...given)),
+  async resume(...given) {
+    const kept = await media.resume(...given);
+    return kept && { ...kept, writer: slow(kept.writer) };
+  },
+});
 
 /** Nothing of a dead process is called, and what it asks for never comes. */
 function guardedBus(bus: Bus, clock: ProcessClock, said: NonNullable<Backbone['onSaid']>): Bus {

@@ -8,6 +8,8 @@ export interface Faults {
   /** How much later than others a repeated or overtaken message arrives. */
   readonly bus_late_ms: readonly [number, number];
   readonly store_ms: readonly [number, number];
+  /** Of a piece that is written to a file, and of its end. */
+  readonly media_ms: readonly [number, number];
   readonly outbox_ms: readonly [number, number];
   readonly socket_ms: readonly [number, number];
 }
@@ -19,6 +21,7 @@ export const noFaults: Faults = {
   bus_ms: [0, 0],
   bus_late_ms: [1, 200],
   store_ms: [0, 0],
+  media_ms: [0, 0],
   outbox_ms: [0, 0],
   socket_ms: [0, 0],
 };
