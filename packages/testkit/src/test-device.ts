@@ -12,6 +12,8 @@ export interface Received {
   /** The `sync` that is under way, the first of several. */
   readonly sync?: number | string;
   readonly at: number;
+  /** Binary messages of the connection that came before it; absent: unknown. */
+  readonly binaries?: number;
   readonly frame: AnyFrame;
 }
 
@@ -134,7 +136,7 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
     if (frame.type === 'hello.ack') connection.ack = frame;
     const source: Source = question ? 'answer' : frame.cursor !== undefined && syncs.length > 0 ? 'sync' : 'live';
     const sync = syncs[0] === undefined ? {} : { sync: syncs[0] };
-    received.add({ connection: connection.number, source, ...sync, at: patience.now(), frame });
+    received.add({ connection: connection.number, source, ...sync, at: patience.now(), binaries: binary.length, frame });
     // Before `sync` something below may be missing, and an acknowledgement would give it up.
     const stored =
       connection.synced === undefined ? undefined : (frame.cursor ?? (frame.type === 'sync.done' ? frame.payload.cursor : undefined));

@@ -54,18 +54,18 @@ async function give(edge: EdgeContext, connection: DeviceConnection, member: Mem
   if (reader === undefined) throw new RequestError('internal', 'the file cannot be read now');
   if (!isOpen(connection, member)) return;
   respond(edge, connection, encode({ type: 'media.pull.ack', payload: entry as never }), id);
-  pulls.window = pullWindow(limits.pull_chunk_bytes);
+  const window = pullWindow(limits.pull_chunk_bytes);
+  pulls.window = window;
+  const ping = (number: number) => connection.socket.ping(utf8.encode(`${mark}${number}`));
+  ping(window.begin(edge.clock.now()));
   let ok = true;
   try {
     for await (const chunk of inChunks(reader.bytes, limits.pull_chunk_bytes)) {
-      while (isOpen(connection, member) && !mayGo(connection, pulls.window))
-        await new Promise<void>((resolve) => {
-          pulls.wake = resolve;
-        });
+      await turn(edge, connection, member, pulls, window);
       if (!isOpen(connection, member)) return;
       connection.socket.send(chunk, true);
-      const ping = pulls.window.sent(chunk.byteLength, edge.clock.now());
-      if (ping !== undefined) connection.socket.ping(utf8.encode(`${mark}${ping}`));
+      const behind = window.sent(chunk.byteLength, edge.clock.now());
+      if (behind !== undefined) ping(behind);
       edge.meters.media_bytes.add(chunk.byteLength, { direction: 'down' });
     }
   } catch (error) {
@@ -98,7 +98,19 @@ async function* inChunks(pieces: AsyncIterable<Uint8Array>, size: number): Async
   if (kept > 0) yield rest.subarray(0, kept);
 }
 
-const mayGo = ({ socket }: DeviceConnection, window: PullWindow): boolean => window.open && socket.buffered() < limits.pull_chunk_bytes;
+/** Resolves when a chunk may go, or nothing may any more. One that waits in the socket already is as much as others may find in front of them. */
+async function turn(edge: EdgeContext, connection: DeviceConnection, member: Member, pulls: Pulls, window: PullWindow): Promise<void> {
+  const left = () => (connection.socket.buffered() > 0 ? Number.POSITIVE_INFINITY : window.wait(edge.clock.now()));
+  for (let ms = left(); ms > 0 && isOpen(connection, member); ms = left())
+    await new Promise<void>((resolve) => {
+      const timer = Number.isFinite(ms) ? edge.clock.after(ms, resolve) : undefined;
+      pulls.wake = () => {
+        timer?.cancel();
+        resolve();
+      };
+    });
+}
+
 const isOpen = (connection: DeviceConnection, member: Member): boolean => memberOf(connection) === member;
 
 function fault(edge: EdgeContext, connection: DeviceConnection, id: RequestId | undefined, error: unknown) {
