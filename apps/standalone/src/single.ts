@@ -95,7 +95,7 @@ export async function startSingle(start: Start): Promise<System> {
     'worker',
     async () => {
       const config = settings.of(WorkerConfig);
-      const studio = processStudio({ clock, log, limits: studioLimits(config) });
+      const studio = processStudio({ clock, log, limits: studioLimits(config), seats: config.media_at_once });
       const cinema = await findCinema({ clock, log, limits: cinemaLimits(config) });
       const seeing = cinema === undefined ? { media, studio } : { media, studio, cinema };
       const one = createWorker({ bus: hub.connect('worker'), outbox, store, ...seeing, jobs, clock, random, log, meter }, config);

@@ -39,7 +39,7 @@ await runPart('worker', config, async ({ instance, life, health, clock, random, 
     () => openMedia(config),
     (one) => one.close(),
   );
-  const studio = processStudio({ clock, log, limits: studioLimits(config) });
+  const studio = processStudio({ clock, log, limits: studioLimits(config), seats: config.media_at_once });
   const cinema = await findCinema({ clock, log, limits: cinemaLimits(config), ...(config.spill_dir ? { folder: config.spill_dir } : {}) });
   const worker = await life.start(
     'worker',

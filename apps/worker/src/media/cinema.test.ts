@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { silentLog, systemClock } from '@iris/runtime';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type CinemaLimits, findCinema } from './cinema.js';
+import { sniff } from './sniff.js';
 
 const limits: CinemaLimits = { time_ms: 15_000, memory_bytes: 2 ** 31, pixels: 10_000_000, poster_pixels: 200 };
 const withLimits = (more: Partial<CinemaLimits>) => findCinema({ clock: systemClock, log: silentLog, limits: { ...limits, ...more } });
@@ -46,6 +47,20 @@ async function* pieces(bytes: Buffer): AsyncGenerator<Uint8Array> {
     expect(await sharp(scene!.poster).metadata()).toMatchObject({ width: 113, height: 200 });
   });
 
+  test.each([
+    ['audio/mpeg', 'a.mp3', []],
+    ['audio/ogg', 'a.ogg', ['-c:a', 'flac']],
+    ['audio/wav', 'a.wav', []],
+    ['audio/flac', 'a.flac', []],
+    ['audio/mp4', 'a.m4a', []],
+  ])('%s: how long it is, and nothing to see', async (mime, name, how) => {
+    const sound = made(name, '-f', 'lavfi', '-i', 'sine=duration=3', ...how);
+    expect(sniff(sound.subarray(0, 4_096), '').mime).toBe(mime);
+    const scene = await found!.look(pieces(sound), mime);
+    expect(Object.keys(scene!)).toEqual(['duration']);
+    expect(Math.round(scene!.duration! * 5) / 5).toBe(3);
+  });
+
   test('a list of other files is not followed, whatever type it was given', async () => {
     const list = Buffer.from(`#EXTM3U\n#EXTINF:10,\n${join(folder, 'a.mp4')}\n`);
     const concat = Buffer.from(`ffconcat version 1.0\nfile ${join(folder, 'a.mp4')}\n`);
@@ -63,6 +78,12 @@ async function* pieces(bytes: Buffer): AsyncGenerator<Uint8Array> {
     overdue.now = true;
     expect(await hasty!.look(pieces(film), 'video/mp4')).toBeUndefined();
     overdue.now = false;
+    const tight = { ...limits };
+    const poor = await findCinema({ clock: systemClock, log: silentLog, limits: tight });
+    tight.memory_bytes = 2 ** 25;
+    expect(await poor!.look(pieces(film), 'video/mp4')).toBeUndefined();
+    tight.memory_bytes = limits.memory_bytes;
+    expect((await poor!.look(pieces(film), 'video/mp4'))?.poster).toBeDefined();
     expect((await slow!.look(pieces(film), 'video/mp4'))?.poster).toBeDefined();
   });
 });

@@ -15,7 +15,7 @@ export interface Scene {
   readonly poster?: Uint8Array;
 }
 
-/** Looks into films with ffmpeg, in processes of their own. */
+/** Looks into films and sounds with ffmpeg, in processes of their own. */
 export interface Cinema {
   /** Undefined when it cannot be opened within the limits. */
   look(bytes: AsyncIterable<Uint8Array>, mime: string): Promise<Scene | undefined>;
@@ -36,8 +36,14 @@ const demuxers: ReadonlyMap<string, string> = new Map([
   ['video/mp4', 'mov'],
   ['video/quicktime', 'mov'],
   ['video/webm', 'matroska'],
+  ['audio/mp4', 'mov'],
+  ['audio/mpeg', 'mp3'],
+  ['audio/ogg', 'ogg'],
+  ['audio/wav', 'wav'],
+  ['audio/flac', 'flac'],
 ]);
-export const isFilm = (mime: string): boolean => demuxers.has(mime);
+/** A film, or a sound, of which there is nothing to see but how long it is. */
+export const isPlayed = (mime: string): boolean => demuxers.has(mime);
 
 /** Where such programs are; of the environment they get no more. */
 const path = '/usr/local/bin:/usr/bin:/bin:/opt/homebrew/bin';
@@ -100,7 +106,7 @@ export async function findCinema(deps: { clock: Clock; log: Log; limits: CinemaL
         // Whatever becomes of this process, nothing is left.
         await unlink(name);
         for await (const piece of bytes) if ((await file.writeFile(piece).then(() => true, noRoom)) === undefined) return undefined;
-        const seen = await lookAt((program, args) => run(clock, program, args, limits, file), demuxer, limits);
+        const seen = await lookAt((program, args) => run(clock, program, args, limits, file), demuxer, limits, mime.startsWith('audio/'));
         if (seen === undefined) log.info('media.not_decoded', { mime, why: 'ffprobe does not open it' });
         return seen;
       } finally {
@@ -112,13 +118,15 @@ export async function findCinema(deps: { clock: Clock; log: Log; limits: CinemaL
 
 type Run = (program: string, args: readonly string[]) => Promise<Ran>;
 
-async function lookAt(start: Run, demuxer: string, limits: CinemaLimits): Promise<Scene | undefined> {
+async function lookAt(start: Run, demuxer: string, limits: CinemaLimits, heard: boolean): Promise<Scene | undefined> {
   const open = ['-protocol_whitelist', 'file,pipe', '-f', demuxer, '-max_pixels', String(limits.pixels)];
   const entries = 'format=duration:stream=width,height:stream_side_data=rotation';
   const probing = ['-v', 'error', ...open, '-select_streams', 'v:0', '-show_entries', entries, '-of', 'json', film];
   const { code, output } = await start('ffprobe', probing);
   if (code !== 0) return undefined;
   const { width, height, duration, rotation } = facts(output);
+  // The picture of a sound is that of its cover.
+  if (heard) return duration === undefined ? {} : { duration };
   const lying = Math.abs(rotation) % 180 === 90;
   const size = width === undefined || height === undefined ? {} : lying ? { width: height, height: width } : { width, height };
   const known = { ...size, ...(duration === undefined ? {} : { duration }) };

@@ -4,13 +4,15 @@ import type { MediaId, ObjectId, SessionId, TenantId } from '@iris/protocol';
 import { type Clock, type Log, type Random, randomId } from '@iris/runtime';
 import type { Content, MediaRow, Store } from '@iris/store';
 import type { Static } from 'typebox';
-import { type Cinema, isFilm } from './cinema.js';
+import { type Cinema, isPlayed } from './cinema.js';
 import type { MediaConfig } from './config.js';
 import { isLookable } from './look.js';
+import type { Patch, ReadRange } from './read-range.js';
 import { head_bytes, type Sniffed, sniff } from './sniff.js';
-import { strip } from './strip.js';
+import { isStrippable, strip } from './strip.js';
 import { blankExif } from './strip-exif.js';
-import { lookAtMovie, type Patch } from './strip-movie.js';
+import { lookAtMatroska } from './strip-matroska.js';
+import { lookAtMovie } from './strip-movie.js';
 import { lookAtTiff } from './strip-tiff.js';
 import type { Studio } from './studio.js';
 
@@ -28,7 +30,12 @@ export interface ProcessDeps {
   readonly config: Pick<Static<typeof MediaConfig>, 'media_image_bytes' | 'media_film_bytes'>;
 }
 
-const movies = new Set(['video/mp4', 'video/quicktime', 'audio/mp4']);
+/** Those that are too large to be held: what tells too much is found in them, and overwritten. */
+const patched: ReadonlyMap<string, (read: ReadRange, size: number) => Promise<{ readonly patches: readonly Patch[] }>> = new Map([
+  ...['video/mp4', 'video/quicktime', 'audio/mp4', 'image/x-canon-cr3'].map((mime) => [mime, lookAtMovie] as const),
+  ['video/webm', lookAtMatroska],
+  ...['image/tiff', 'image/x-raw'].map((mime) => [mime, lookAtTiff] as const),
+]);
 const utf8 = new TextEncoder();
 const opaque: Sniffed = { kind: 'file', mime: 'application/octet-stream' };
 
@@ -68,19 +75,22 @@ export async function processMedia(
 async function lookAt(row: MediaRow, object_id: ObjectId, deps: ProcessDeps): Promise<Found> {
   const read = (offset: number, length: number) => bytesOf(deps.media, row.tenant_id, object_id, offset, length);
   const sniffed = sniff(await read(0, head_bytes), row.mime);
-  if (sniffed.kind === 'image') return lookAtImage(row, sniffed, read, deps);
-  const tiff = sniffed.mime === 'image/tiff';
-  if (!tiff && !movies.has(sniffed.mime)) return { ...sniffed, ...(await watch(row, object_id, sniffed.mime, {}, deps)) };
+  if (isStrippable(sniffed.mime)) return lookAtImage(row, sniffed, read, deps);
+  const find = patched.get(sniffed.mime);
+  if (find === undefined) return { ...sniffed, ...(await watch(row, object_id, sniffed.mime, {}, deps)) };
   try {
-    const { patches, ...facts } = tiff ? { patches: await lookAtTiff(read, row.size) } : await lookAtMovie(read, row.size);
-    const changed: Patch[] = [];
-    for (const patch of patches) if (!(await read(patch.offset, patch.bytes.length)).equals(patch.bytes)) changed.push(patch);
+    const { patches, ...facts } = await find(read, row.size);
     const seen = await watch(row, object_id, sniffed.mime, facts, deps);
-    return { ...sniffed, ...seen, ...(changed.length === 0 ? {} : { clean: changed }) };
+    return { ...sniffed, ...seen, ...((await changes(patches, read)) ? { clean: patches } : {}) };
   } catch (error) {
     if (!isNotWhole(error)) throw error;
     return notWhole(row.size > deps.config.media_image_bytes ? undefined : await read(0, row.size));
   }
+}
+
+async function changes(patches: readonly Patch[], read: ReadRange): Promise<boolean> {
+  for (const { offset, bytes } of patches) if (!(await read(offset, bytes.length)).equals(bytes)) return true;
+  return false;
 }
 
 /** What is built like nothing known, but begins like something that says where it was taken, may say so all the same. */
@@ -98,7 +108,7 @@ async function watch(
   known: Record<string, unknown>,
   { media, cinema, studio, config }: ProcessDeps,
 ): Promise<Pick<Found, 'details' | 'thumb'>> {
-  if (cinema === undefined || !isFilm(mime) || row.size > config.media_film_bytes) return { details: known };
+  if (cinema === undefined || !isPlayed(mime) || row.size > config.media_film_bytes) return { details: known };
   const reader = await media.read(row.tenant_id, object_id);
   if (reader === undefined) throw new Error('its bytes are not there');
   const { poster, ...facts } = (await cinema.look(reader.bytes, mime)) ?? {};
@@ -108,12 +118,7 @@ async function watch(
 }
 
 /** What cannot be opened safely is no picture: devices are not asked to try. */
-async function lookAtImage(
-  row: MediaRow,
-  sniffed: Sniffed,
-  read: (offset: number, length: number) => Promise<Buffer>,
-  { studio, log, config }: ProcessDeps,
-): Promise<Found> {
+async function lookAtImage(row: MediaRow, sniffed: Sniffed, read: ReadRange, { studio, log, config }: ProcessDeps): Promise<Found> {
   // To take something out of one, all of it is held.
   if (row.size > config.media_image_bytes) return { ...opaque, details: { withheld: true } };
   const bytes = await read(0, row.size);

@@ -18,6 +18,12 @@ const magics: readonly (readonly [at: number, bytes: string, what: Sniffed])[] =
   [0, 'GIF89a', is('image', 'image/gif')],
   [0, 'II*\0', is('file', 'image/tiff')],
   [0, 'MM\0*', is('file', 'image/tiff')],
+  // Larger than four gigabytes may be, and raw pictures of those who count otherwise.
+  [0, 'II+\0', is('file', 'image/tiff')],
+  [0, 'MM\0+', is('file', 'image/tiff')],
+  ...['IIU\0', 'IIRO', 'IIRS', 'MMOR'].map((magic) => [0, magic, is('file', 'image/x-raw')] as const),
+  [0, '\0\0\0\x0cJXL \r\n\x87\n', is('file', 'image/jxl')],
+  [0, '\0\0\0\x0cjP  \r\n\x87\n', is('file', 'image/jp2')],
   [0, 'OggS', is('audio', 'audio/ogg')],
   [0, 'ID3', is('audio', 'audio/mpeg')],
   [0, '\xff\xfb', is('audio', 'audio/mpeg')],
@@ -34,6 +40,7 @@ const brands: ReadonlyMap<string, Sniffed> = new Map([
   ...['heic', 'heix', 'heim', 'heis', 'hevc', 'hevx', 'mif1', 'msf1'].map((brand) => [brand, is('image', 'image/heic')] as const),
   ...['M4A ', 'M4B '].map((brand) => [brand, is('audio', 'audio/mp4')] as const),
   ['qt  ', is('video', 'video/quicktime')] as const,
+  ['crx ', is('file', 'image/x-canon-cr3')] as const,
 ]);
 /** Text that no reader runs. Of what a page or a picture may run (HTML, SVG, XML, scripts) nothing is left but that it is text. */
 const harmless = new Set(['text/plain', 'text/markdown', 'text/csv', 'application/json']);

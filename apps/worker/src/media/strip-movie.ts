@@ -1,11 +1,6 @@
-/** Reads `length` bytes from `offset`, or as many as there are. */
-export type ReadRange = (offset: number, length: number) => Promise<Buffer>;
-
-/** Bytes that take the place of those at `offset`; they are as long. */
-export interface Patch {
-  readonly offset: number;
-  readonly bytes: Buffer;
-}
+import { type Box, boxAt, boxesIn } from './movie-boxes.js';
+import { samplesOf, tableOf, trackOf } from './movie-track.js';
+import { type Patch, type ReadRange, withWindow } from './read-range.js';
 
 export interface Movie {
   readonly patches: readonly Patch[];
@@ -16,28 +11,66 @@ export interface Movie {
 }
 
 const moov_bytes = 32 * 1024 * 1024;
-const boxesMax = 1_000;
-const holders = new Set(['moov', 'trak', 'mdia']);
-/** Where cameras write what they are, where they were and when. */
-const telling = new Set(['udta', 'meta', 'uuid']);
+const boxesMax = 20_000;
+/** Of all that is overwritten besides the index. */
+const removed_bytes = 128 * 1024 * 1024;
+
+/**
+ * What a film is made of, by what holds it. All else is where cameras write what they are, where they were and when (`udta`, `meta`, `uuid`,
+ * and what the next one will think of).
+ */
+const known: ReadonlyMap<string, ReadonlySet<string>> = new Map([
+  ['', new Set(['ftyp', 'styp', 'moov', 'mdat', 'moof', 'mfra', 'sidx', 'ssix', 'pdin', 'free', 'skip', 'wide'])],
+  ['moov', new Set(['mvhd', 'trak', 'mvex', 'iods', 'clip', 'ctab', 'pssh', 'free', 'skip', 'wide'])],
+  ['trak', new Set(['tkhd', 'edts', 'mdia', 'tref', 'tapt', 'load', 'clip', 'matt', 'imap', 'txas', 'free', 'skip', 'wide'])],
+  ['mdia', new Set(['mdhd', 'hdlr', 'minf', 'elng', 'free', 'skip', 'wide'])],
+  ['minf', new Set(['vmhd', 'smhd', 'gmhd', 'nmhd', 'sthd', 'hmhd', 'hdlr', 'dinf', 'stbl', 'free', 'skip', 'wide'])],
+]);
+/** Tracks that are shown or heard. Others tell of the camera: where it was at each moment (GoPro’s, DJI’s, Google’s), when, how it was held. */
+const shown = new Set(['vide', 'soun', 'auxv', 'pict', 'text', 'sbtl', 'subt', 'clcp', 'hint']);
 
 /**
  * What an MP4 or QuickTime file says of itself, and where it says too much: those boxes become empty space, so that nothing moves.
  * @throws RangeError when it is not built so
  */
-export async function lookAtMovie(read: ReadRange, size: number): Promise<Movie> {
-  const patches: { offset: number; bytes: Buffer }[] = [];
-  let facts: { duration?: number; width?: number; height?: number } = {};
+export async function lookAtMovie(bytes: ReadRange, size: number): Promise<Movie> {
+  const read = withWindow(bytes);
+  const patches: Patch[] = [];
+  let removed = 0;
+  const blank = (offset: number, bytes: Buffer) => {
+    removed += bytes.length;
+    if (removed > removed_bytes) throw new RangeError('too much of it says where it was taken');
+    patches.push({ offset, bytes });
+  };
+  let facts: Omit<Movie, 'patches'> = {};
+  const found = new Set<string>();
   let at = 0;
   for (let n = 0; at < size; n++) {
     if (n > boxesMax) throw new RangeError('too many boxes');
-    const { type, header, length } = boxAt(await read(at, 16), 0, size - at);
-    if (telling.has(type)) patches.push({ offset: at + 4, bytes: Buffer.from('free') });
+    const head = await read(at, 16);
+    let box: Box;
+    try {
+      box = boxAt(head, 0, size - at);
+    } catch (error) {
+      if (!found.has('moov') || !(found.has('mdat') || found.has('moof'))) throw error;
+      // It is whole: what follows is the camera's own.
+      blank(at, emptySpace(size - at));
+      break;
+    }
+    const { type, header, length } = box;
+    found.add(type);
+    if (!known.get('')!.has(type)) {
+      if (length > removed_bytes) throw new RangeError('too much of it says where it was taken');
+      // Its length stays as it is written, which may be "to the end".
+      blank(at + 4, Buffer.concat([Buffer.from('free'), head.subarray(8, header), Buffer.alloc(length - header)]));
+    }
     if (type === 'moov') {
       if (length > moov_bytes) throw new RangeError('its index is too large');
       const moov = await read(at, length);
       if (moov.length < length) throw new RangeError('it ends too early');
-      facts = blankMoov(moov, header);
+      const index = blankIndex(moov, header, size);
+      facts = index.facts;
+      for (const { offset, length: gone } of index.samples) blank(offset, Buffer.alloc(gone));
       patches.push({ offset: at, bytes: moov });
     }
     at += length;
@@ -45,45 +78,81 @@ export async function lookAtMovie(read: ReadRange, size: number): Promise<Movie>
   return { patches, ...facts };
 }
 
-function boxAt(bytes: Buffer, at: number, room: number): { type: string; header: number; length: number } {
-  if (bytes.length < at + 8) throw new RangeError('it ends too early');
-  const short = bytes.readUInt32BE(at);
-  if (short === 1 && bytes.length < at + 16) throw new RangeError('it ends too early');
-  const length = short === 0 ? room : short === 1 ? Number(bytes.readBigUInt64BE(at + 8)) : short;
-  const header = short === 1 ? 16 : 8;
-  if (length < header || length > room) throw new RangeError('a box is larger than what holds it');
-  return { type: bytes.toString('latin1', at + 4, at + 8), header, length };
+function emptySpace(length: number): Buffer {
+  const out = Buffer.alloc(length);
+  if (length < 8 || length > removed_bytes) return out;
+  out.writeUInt32BE(length, 0);
+  out.write('free', 4, 'latin1');
+  return out;
 }
 
-function blankMoov(moov: Buffer, header: number): { duration?: number; width?: number; height?: number } {
-  let facts: { duration?: number; width?: number; height?: number } = {};
-  const walk = (from: number, to: number, depth: number): void => {
-    for (let at = from; at + 8 <= to; ) {
-      const { type, header: own, length } = boxAt(moov, at, to - at);
-      const body = at + own;
-      if (telling.has(type)) {
-        moov.write('free', at + 4, 'latin1');
-        moov.fill(0, body, at + length);
-      } else if (type === 'mvhd') duration(body);
-      else if (type === 'tkhd') dimensions(body, at + length);
-      else if (holders.has(type) && depth < 4) walk(body, at + length, depth + 1);
-      at += length;
+type Sample = { readonly offset: number; readonly length: number };
+
+/** Changes `moov` where it stands. @returns where the bytes of the tracks are that went out of it */
+function blankIndex(moov: Buffer, header: number, size: number): { facts: Omit<Movie, 'patches'>; samples: Sample[] } {
+  let facts: Omit<Movie, 'patches'> = {};
+  const samples: Sample[] = [];
+  const gone = new Set<number>();
+  const empty = ({ at, body, end }: Box) => {
+    moov.write('free', at + 4, 'latin1');
+    moov.fill(0, body, end);
+  };
+  const top = boxesIn(moov, header, moov.length);
+  if (top.some(({ type }) => type === 'cmov')) throw new RangeError('its index is compressed');
+  for (const box of top) {
+    if (box.type !== 'trak') continue;
+    const track = trackOf(moov, box);
+    if (track.handler === 'vide') forgetEncoder(moov, box);
+    if (track.handler === undefined || shown.has(track.handler)) continue;
+    gone.add(track.track_id);
+    samples.push(...samplesOf(moov, box, size));
+    empty(box);
+  }
+  const walk = (from: number, to: number, holder: string): void => {
+    for (const box of boxesIn(moov, from, to)) {
+      const { type, body, end } = box;
+      if (!known.get(holder)!.has(type)) empty(box);
+      else if (known.has(type)) walk(body, end, type);
+      else if (type === 'mvhd') facts = { ...facts, ...duration(moov, body) };
+      else if (type === 'tkhd') facts = { ...facts, ...dimensions(moov, body, end) };
+      else if (type === 'mdhd') forgetTimes(moov, body);
+      else if (type === 'hdlr') moov.fill(0, Math.min(end, body + 24), end);
+      else if (type === 'tref') for (const list of boxesIn(moov, body, end)) if (names(moov, list, gone)) empty(list);
     }
   };
-  const duration = (body: number) => {
-    const long = moov[body] === 1;
-    // Made and changed: nobody needs to know when.
-    moov.fill(0, body + 4, body + (long ? 20 : 12));
-    const scale = moov.readUInt32BE(body + (long ? 20 : 12));
-    const units = long ? Number(moov.readBigUInt64BE(body + 24)) : moov.readUInt32BE(body + 16);
-    if (scale > 0) facts = { ...facts, duration: Math.round((units / scale) * 1_000) / 1_000 };
-  };
-  const dimensions = (body: number, end: number) => {
-    const long = moov[body] === 1;
-    moov.fill(0, body + 4, body + (long ? 20 : 12));
-    const [width, height] = [moov.readUInt32BE(end - 8) >>> 16, moov.readUInt32BE(end - 4) >>> 16];
-    if (width > 0 && height > 0) facts = { ...facts, width, height };
-  };
-  walk(header, moov.length, 0);
-  return facts;
+  walk(header, moov.length, 'moov');
+  return { facts, samples };
+}
+
+/** Made and changed: nobody needs to know when. @returns where it goes on behind them */
+function forgetTimes(moov: Buffer, body: number): number {
+  const behind = body + (moov[body] === 1 ? 20 : 12);
+  if (behind > moov.length) throw new RangeError('it ends too early');
+  moov.fill(0, body + 4, behind);
+  return behind;
+}
+
+function duration(moov: Buffer, body: number): { duration?: number } {
+  const at = forgetTimes(moov, body);
+  const scale = moov.readUInt32BE(at);
+  const units = moov[body] === 1 ? Number(moov.readBigUInt64BE(at + 4)) : moov.readUInt32BE(at + 4);
+  return scale > 0 ? { duration: Math.round((units / scale) * 1_000) / 1_000 } : {};
+}
+
+function dimensions(moov: Buffer, body: number, end: number): { width?: number; height?: number } {
+  forgetTimes(moov, body);
+  const [width, height] = [moov.readUInt32BE(end - 8) >>> 16, moov.readUInt32BE(end - 4) >>> 16];
+  return width > 0 && height > 0 ? { width, height } : {};
+}
+
+/** The name of what encoded its pictures, which is often the camera's. */
+function forgetEncoder(moov: Buffer, trak: Box): void {
+  for (const { type, body, end } of boxesIn(moov, ...tableOf(moov, trak)))
+    if (type === 'stsd')
+      for (const entry of boxesIn(moov, body + 8, end)) if (entry.length >= 86) moov.fill(0, entry.at + 50, entry.at + 82);
+}
+
+function names(moov: Buffer, { body, end }: Box, track_ids: ReadonlySet<number>): boolean {
+  for (let at = body; at + 4 <= end; at += 4) if (track_ids.has(moov.readUInt32BE(at))) return true;
+  return false;
 }

@@ -1,4 +1,9 @@
+import { boxesIn } from './movie-boxes.js';
 import { blankExif } from './strip-exif.js';
+
+/** What {@link strip} knows, whether it can be decoded here or not. */
+export const isStrippable = (mime: string): boolean => mime.startsWith('image/') && strippable.has(mime.slice(6));
+const strippable = new Set(['jpeg', 'png', 'webp', 'gif', 'avif', 'heic', 'jxl', 'jp2']);
 
 /**
  * The same picture without what says where, when and with what it was taken: Exif (of which only the way up is left), XMP, IPTC, comments.
@@ -26,6 +31,10 @@ function stripped(bytes: Buffer, mime: string): Buffer[] | undefined {
     case 'image/avif':
     case 'image/heic':
       return [blankExif(bytes)];
+    case 'image/jxl':
+      return [boxes(bytes, ['JXL ', 'ftyp', 'jxll', 'jxli', 'jxlc', 'jxlp'])];
+    case 'image/jp2':
+      return [boxes(bytes, ['jP  ', 'ftyp', 'jp2h', 'jp2c'])];
     default:
       return undefined;
   }
@@ -36,6 +45,17 @@ const cut = (bytes: Buffer, from: number, to: number): Buffer => {
   if (to > bytes.length || to < from) throw broken('it ends too early');
   return bytes.subarray(from, to);
 };
+
+/** Others than those become empty space. */
+function boxes(bytes: Buffer, kept: readonly string[]): Buffer {
+  const out = Buffer.from(bytes);
+  for (const { type, at, body, end } of boxesIn(out, 0, out.length)) {
+    if (kept.includes(type)) continue;
+    out.write('free', at + 4, 'latin1');
+    out.fill(0, body, end);
+  }
+  return out;
+}
 
 /** Segments up to the first scan; then all scans, to the end of the image. */
 function jpeg(bytes: Buffer): Buffer[] {

@@ -36,14 +36,23 @@ export const cinemaLimits = (config: Static<typeof MediaConfig>): CinemaLimits =
   memory_bytes: config.media_memory_bytes * 2,
 });
 
-/** Looked at one by one; one that takes too long or too much costs the process, and the next one gets a new one. */
-export function processStudio(deps: { clock: Clock; log: Log; limits: StudioLimits; program?: string }): Studio {
+interface Seat {
+  child: ChildProcess | undefined;
+  /** Those that wait for it or sit on it. */
+  taken: number;
+  last: Promise<unknown>;
+}
+
+/**
+ * Each seat is a process, in which pictures are looked at one by one; one that takes too long or too much costs the process, and the next one
+ * gets a new one. With as many seats as there are jobs at once, none waits for another's.
+ */
+export function processStudio(deps: { clock: Clock; log: Log; limits: StudioLimits; seats: number; program?: string }): Studio {
   const { clock, log, limits, program = fileURLToPath(new URL('./child.js', import.meta.url)) } = deps;
-  let child: ChildProcess | undefined;
-  let last: Promise<unknown> = Promise.resolve();
+  const seats: Seat[] = Array.from({ length: deps.seats }, () => ({ child: undefined, taken: 0, last: Promise.resolve() }));
   let n = 0;
 
-  const start = (): ChildProcess => {
+  const start = (seat: Seat): ChildProcess => {
     const made = fork(program, [String(limits.memory_bytes)], {
       serialization: 'advanced',
       // Of the environment it needs nothing, and gets nothing to tell.
@@ -52,15 +61,15 @@ export function processStudio(deps: { clock: Clock; log: Log; limits: StudioLimi
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
     });
     made.on('exit', () => {
-      if (child === made) child = undefined;
+      if (seat.child === made) seat.child = undefined;
     });
     made.on('error', (error) => log.warn('media.studio_failed', { error }));
     return made;
   };
-  const sit = (bytes: Uint8Array, mime: string): Promise<Look | undefined> =>
+  const sit = (seat: Seat, bytes: Uint8Array, mime: string): Promise<Look | undefined> =>
     new Promise((resolve) => {
-      child ??= start();
-      const own = child;
+      seat.child ??= start(seat);
+      const own = seat.child;
       const sitting: Sitting = { n: ++n, bytes, mime, limits };
       const done = (seen: Look | undefined, why?: string) => {
         overdue.cancel();
@@ -74,7 +83,7 @@ export function processStudio(deps: { clock: Clock; log: Log; limits: StudioLimi
       };
       const gone = (code: number | null) => done(undefined, code === 137 ? 'too much memory' : `its process ended with ${code}`);
       const overdue = clock.after(limits.time_ms, () => {
-        if (child === own) child = undefined;
+        if (seat.child === own) seat.child = undefined;
         own.kill('SIGKILL');
         done(undefined, 'too slow');
       });
@@ -85,14 +94,18 @@ export function processStudio(deps: { clock: Clock; log: Log; limits: StudioLimi
 
   return {
     look(bytes, mime) {
-      const next = last.then(() => sit(bytes, mime));
-      last = next.catch(() => {});
+      const seat = seats.reduce((best, one) => (one.taken < best.taken ? one : best));
+      seat.taken++;
+      const next = seat.last.then(() => sit(seat, bytes, mime)).finally(() => void seat.taken--);
+      seat.last = next.catch(() => {});
       return next;
     },
     async close() {
-      await last;
-      child?.kill('SIGKILL');
-      child = undefined;
+      for (const seat of seats) {
+        await seat.last;
+        seat.child?.kill('SIGKILL');
+        seat.child = undefined;
+      }
     },
   };
 }
