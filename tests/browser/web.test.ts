@@ -1,5 +1,6 @@
 /// <reference lib="dom" />
 /** The web client in a real browser, against the product as `npm start` brings it up. */
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { freePort } from '@iris/devstack';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
@@ -226,36 +227,73 @@ test('without a link the page asks for a gateway and a token', async () => {
 
 test('a picture is picked, dropped or pasted, goes up, and is seen on both devices: its preview at once, the whole when asked for', async () => {
   const [one, other] = await Promise.all([open(), open()]);
-  const png = Buffer.from(
-    'iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAACXBIWXMAAAPoAAAD6AG1e1JrAAAAGUlEQVQokWP4z8BAEmIY1cAwGkr/h2vSAACQ+f8BxdOlvwAAAABJRU5ErkJggg==',
-    'base64',
-  );
-  const file = (name: string) => ({ name, mimeType: 'image/png', buffer: png });
-  await one.page.getByLabel('Attach a file').setInputFiles(file('picked.png'));
-  const bring = (kind: 'drop' | 'paste') =>
-    one.page.locator('form.composer').evaluate(
-      (form, { kind, bytes }) => {
-        const data = new DataTransfer();
-        data.items.add(new File([new Uint8Array(bytes)], `${kind}.png`, { type: 'image/png' }));
+  const { default: sharp } = await import('sharp');
+  const raw = { width: 900, height: 600, channels: 3 } as const;
+  const png = await sharp(randomBytes(900 * 600 * 3), { raw })
+    .png()
+    .toBuffer();
+  const bring = (kind: 'drop' | 'paste', to: string) =>
+    one.page.locator(to).evaluate(
+      async (target, { kind, data }) => {
+        const transfer = new DataTransfer();
+        const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
+        transfer.items.add(new File([bytes], `${kind}.png`, { type: 'image/png' }));
         const init = { bubbles: true, cancelable: true };
-        form.dispatchEvent(
+        const event =
           kind === 'drop'
-            ? new DragEvent('drop', { ...init, dataTransfer: data })
-            : new ClipboardEvent('paste', { ...init, clipboardData: data }),
-        );
+            ? new DragEvent('drop', { ...init, dataTransfer: transfer })
+            : new ClipboardEvent('paste', { ...init, clipboardData: transfer });
+        target.dispatchEvent(event);
+        // A browser would open the file in the place of the page.
+        return event.defaultPrevented;
       },
-      { kind, bytes: [...png] },
+      { kind, data: png.toString('base64') },
     );
-  await bring('drop');
-  await bring('paste');
+  // Every state that the list of files shows, as it shows it.
+  await one.page.evaluate(() => {
+    const seen: { name: string; value: number; max: number }[] = [];
+    Object.assign(globalThis, { seen });
+    new MutationObserver(() => {
+      for (const bar of document.querySelectorAll<HTMLProgressElement>('.pending progress'))
+        seen.push({ name: bar.parentElement?.querySelector('span')?.textContent ?? '', value: bar.value, max: bar.max });
+    }).observe(document.body, { subtree: true, childList: true, attributes: true });
+  });
+  await one.page.getByLabel('Attach a file').setInputFiles({ name: 'picked.png', mimeType: 'image/png', buffer: png });
+  expect(await bring('drop', '.conversation')).toBe(true);
+  await bring('paste', 'form.composer textarea');
   await one.page.locator('.pending .stored').nth(2).waitFor();
+  const seen = await one.page.evaluate(() => (globalThis as never as { seen: { name: string; value: number; max: number }[] }).seen);
+  for (const name of ['picked.png', 'drop.png', 'paste.png']) {
+    const bars = seen.filter((bar) => bar.name === name);
+    const values = bars.map(({ value }) => value);
+    expect(new Set(bars.map(({ max }) => max))).toEqual(new Set([png.length]));
+    expect(values).toEqual([...values].sort((a, b) => a - b));
+    // It stands somewhere between nothing and all, more than once.
+    expect(new Set(values.filter((value) => value > 0 && value < png.length)).size).toBeGreaterThan(1);
+  }
+  // What an image shows first and then, on both devices.
+  for (const { page } of [one, other])
+    await page.evaluate(() => {
+      const sizes: string[] = [];
+      Object.assign(globalThis, { sizes });
+      addEventListener(
+        'load',
+        ({ target }) => target instanceof HTMLImageElement && sizes.push(`${target.naturalWidth}×${target.naturalHeight}`),
+        true,
+      );
+    });
   await one.page.getByRole('button', { name: 'Send' }).click();
   for (const { page } of [one, other]) {
-    const pictures = page.locator('.message.user.done .picture img');
+    const sizes = () => page.evaluate(() => (globalThis as never as { sizes: string[] }).sizes);
+    const pictures = page.locator('.message.user.done .picture img:not(.blurred)');
     await pictures.nth(2).waitFor();
-    expect(await pictures.first().evaluate((image: HTMLImageElement) => image.decode().then(() => image.naturalWidth))).toBe(16);
+    expect(await pictures.first().evaluate((image: HTMLImageElement) => image.decode().then(() => image.naturalWidth))).toBe(512);
+    // A likeness that came with the message stood there before the preview was pulled.
+    expect((await sizes())[0]).toMatch(/^32×2\d$/);
     await page.locator('.picture').first().click();
-    await page.locator('.picture.whole img').waitFor();
+    const whole = page.locator('.picture.whole img:not(.blurred)');
+    await whole.waitFor();
+    await page.waitForFunction(() => document.querySelector<HTMLImageElement>('.picture.whole img:not(.blurred)')?.naturalWidth === 900);
   }
   expect([...one.errors, ...other.errors]).toEqual([]);
   await Promise.all([one.close(), other.close()]);

@@ -1,5 +1,6 @@
 import type { FinishedMessage } from '@iris/client';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { thumbHashToDataURL } from 'thumbhash';
 import type { Session } from './session.js';
 
 type Entry = NonNullable<FinishedMessage['media']>[number];
@@ -44,11 +45,15 @@ export function Attachments({ media, session }: { media: readonly Entry[]; sessi
   );
 }
 
+/** What of a picture came with its message: a few bytes that look like it, until its preview is there. */
+const blurred = (thumbhash: string): string => thumbHashToDataURL(Uint8Array.from(atob(thumbhash), (one) => one.charCodeAt(0)));
+
 /** The preview of a picture at once, the picture itself when it is asked for; of everything else a name, and its bytes when asked for. */
 export function Attachment({ entry, session }: { entry: Entry; session: Session }) {
   const [address, setAddress] = useState<string | undefined>();
   const [whole, setWhole] = useState(false);
   const shown = entry.kind === 'image' && (whole || entry.thumb_media_id !== undefined);
+  const placeholder = useMemo(() => entry.thumbhash && blurred(entry.thumbhash), [entry.thumbhash]);
   const wanted = whole ? entry.media_id : entry.thumb_media_id;
   useEffect(() => {
     if (!shown || wanted === undefined) return;
@@ -83,7 +88,13 @@ export function Attachment({ entry, session }: { entry: Entry; session: Session 
         aria-label={entry.filename ?? 'picture'}
         onClick={() => setWhole(!whole)}
       >
-        {address === undefined ? <span class="dots" aria-hidden="true" /> : <img src={address} alt={entry.filename ?? ''} />}
+        {address !== undefined ? (
+          <img src={address} alt={entry.filename ?? ''} />
+        ) : placeholder ? (
+          <img class="blurred" src={placeholder} alt="" />
+        ) : (
+          <span class="dots" aria-hidden="true" />
+        )}
       </button>
     );
   return (

@@ -1,5 +1,5 @@
 import { keyOf } from '@iris/client';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { type Pending, PendingFiles } from './attachments.js';
 import type { Session } from './session.js';
 
@@ -29,6 +29,20 @@ export function Composer({ session }: { session: Session }) {
         );
     }
   };
+  // Wherever it is dropped: a browser would leave the page and open the file.
+  useEffect(() => {
+    const over = (event: DragEvent): void => event.preventDefault();
+    const drop = (event: DragEvent): void => {
+      event.preventDefault();
+      add(event.dataTransfer?.files);
+    };
+    addEventListener('dragover', over);
+    addEventListener('drop', drop);
+    return () => {
+      removeEventListener('dragover', over);
+      removeEventListener('drop', drop);
+    };
+  }, []);
   const ready = files.every(({ media_ref }) => media_ref !== undefined) && (text.trim() !== '' || files.length > 0);
   const send = (): void => {
     if (!ready) return;
@@ -40,11 +54,6 @@ export function Composer({ session }: { session: Session }) {
   return (
     <form
       class="composer"
-      onDragOver={(event) => event.preventDefault()}
-      onDrop={(event) => {
-        event.preventDefault();
-        add(event.dataTransfer?.files);
-      }}
       onPaste={(event) => add(event.clipboardData?.files)}
       onSubmit={(event) => {
         event.preventDefault();
