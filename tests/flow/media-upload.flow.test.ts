@@ -241,6 +241,39 @@ describe('uploads', () => {
       { expected: ['*'], unchecked: true },
     ));
 
+  test('LIM12: where nothing may wait for the storage any more, one who sends more is told when to come back; all others go on, on both edges', () =>
+    onStage(
+      async ({ a, b, world, tenant }) => {
+        const [one, two] = [bytesOf(200 * KiB), bytesOf(300 * KiB)];
+        for (const [device, bytes] of [
+          [a, one],
+          [b, two],
+        ] as const) {
+          device.say('media.upload.start', { media_ref: 'mu_1', kind: 'file', mime: 'a/b', size: bytes.length });
+          sendBytes(device, bytes.subarray(0, 200 * KiB));
+          await device.request('ping');
+        }
+        world.backbone.mediaFull = true;
+        sendBytes(b, two.subarray(200 * KiB));
+        expect(await b.request('media.upload.end', { media_ref: 'mu_1' })).toEqual(
+          expect.objectContaining({
+            type: 'error',
+            payload: { code: 'rate_limited', message: expect.any(String), retry_after_ms: 30_000 },
+          }),
+        );
+        // It has all that it wants room for.
+        expect(await a.request('media.upload.end', { media_ref: 'mu_1' })).toMatchObject({ payload: { sha256: sha256Of(one) } });
+        expect(await b.send('goes on')).toMatchObject({ type: 'message' });
+        expect(await attach(b, 'mu_1')).toMatchObject(refusal('not_found'));
+        // What it had is free again.
+        expect(await world.store.media.storedBytes(tenant.tenant_id)).toBe(one.length);
+        world.backbone.mediaFull = false;
+        await world.advance(30_000);
+        expect(await upload(b, 'mu_1', two)).toMatchObject({ payload: { sha256: sha256Of(two) } });
+      },
+      { unchecked: true },
+    ));
+
   test('UPL9: a connection that is lost in the middle leaves nothing; the same name starts over, also on another edge', () =>
     onStage(async ({ a, tenant, world }) => {
       const bytes = bytesOf(100 * KiB);

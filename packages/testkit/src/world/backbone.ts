@@ -1,6 +1,6 @@
 import { type Bus, memoryHub, pack, type ToEdge, unpack } from '@iris/bus';
 import { type Jobs, memoryJobs } from '@iris/jobs';
-import { type MediaStore, type MediaWriter, memoryMedia } from '@iris/media';
+import { type MediaStore, type MediaWriter, memoryMedia, NoRoom } from '@iris/media';
 import { memoryOutbox, type Outbox } from '@iris/outbox';
 import { memoryStore, type Store } from '@iris/store';
 import { type Chance, chance } from '../chance.js';
@@ -26,6 +26,8 @@ export interface Backbone {
   faults: Faults;
   /** Every call to the store fails. */
   failStore: boolean;
+  /** What is appended to a file finds no room any more: what may wait for a slow storage is all taken. */
+  mediaFull: boolean;
   /** Looks at what crosses the bus; false loses it. */
   onBus?: (delivery: { subject: string; from: string; to: string; kind: string }) => boolean;
   /** Hears every call that a process makes to the store or the outbox. */
@@ -112,6 +114,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
     logs,
     faults,
     failStore: false,
+    mediaFull: false,
     join(name, part) {
       const queue = jobs.connect();
       const clock = time.process(name);
@@ -137,6 +140,10 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
           }),
       });
       const bus = hub.connect(name);
+      const filling = ({ pass }: Passage): Passage => ({
+        pass: (call, run) =>
+          pass(call, () => (self.mediaFull && call === 'append' ? Promise.reject(new NoRoom('too much waits already')) : run())),
+      });
       const node: Node = {
         name,
         clock,
@@ -150,7 +157,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
         ),
         store: through(brokenStore(store, breaks), heard('store', failing(way(() => self.faults.store_ms, false)))),
         media: slowWriters(through(media, failing(way(() => self.faults.store_ms, false))), (writer) =>
-          through(writer, failing(way(() => self.faults.media_ms, true))),
+          through(writer, filling(failing(way(() => self.faults.media_ms, true)))),
         ),
         jobs: queue,
         setConnected: (connected) => bus.setConnected(connected),
