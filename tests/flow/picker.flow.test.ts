@@ -1,5 +1,5 @@
 import type { PickerRow } from '@iris/store';
-import { type AnyFrame, lane, onStage, stayAttached } from '@iris/testkit';
+import { type AnyFrame, lane, onStage, type Stage, stayAttached, type TestTurn } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 
 const ok = { type: 'ack', payload: { ok: true } };
@@ -294,6 +294,137 @@ describe('PIC11 C38: expiry', () => {
       expect(b.frames('picker.closed')).toMatchObject([{ payload: { expired: true } }]);
       turn.end();
       await a.next('agent.idle');
+    }));
+});
+
+describe('PIC16 C38: an agent that does nothing about a question that ran out', () => {
+  const ask = async ({ world, agent, a, b }: Stage, busy = true) => {
+    await a.send('question');
+    const turn = await agent.turn();
+    turn.picker('approval', { choices, expires_at: world.time.now() + 10_000 });
+    if (busy) turn.busy('waiting_input');
+    const picker_id = idOf(await b.next('picker.approval'));
+    await world.advance(12_000);
+    await agent.next('picker.closed');
+    return { turn, picker_id };
+  };
+  const isStopped = ({ agent }: Stage) => agent.received.all.some(({ type }) => type === 'agent.stop');
+
+  test.each([
+    ['that said that it waits', true],
+    ['whose last word was the question', false],
+  ])('%s: its turn is stopped, ends on every device, and the lane goes on', (_, busy) =>
+    onStage(async (stage) => {
+      const { world, agent, a, b } = stage;
+      const { turn, picker_id } = await ask(stage, busy);
+      await a.send('and another thing');
+      await world.advance(25_000);
+      expect([isStopped(stage), b.frames('agent.idle')]).toEqual([false, []]);
+      await world.advance(20_000);
+      for (const device of [a, b]) {
+        expect(device.frames('agent.idle')).toHaveLength(1);
+        expect(device.frames('picker.closed')).toMatchObject([{ payload: { picker_id, expired: true } }]);
+      }
+      expect(agent.received.all.filter(({ type }) => type === 'agent.stop')).toMatchObject([{ turn_id: turn.turn_id }]);
+      expect(await a.request('picker.select', { picker_id, value: 'low' })).toMatchObject(notFound);
+      const next = await agent.turn();
+      expect(next.text).toBe('and another thing');
+      next.end();
+      await b.next('agent.idle');
+    }),
+  );
+
+  test('a stop that it follows ends the turn once, with what it says', () =>
+    onStage(async (stage) => {
+      const { world, agent, a, b } = stage;
+      const { turn } = await ask(stage);
+      await world.advance(30_000);
+      await agent.next('agent.stop');
+      turn.message('then not');
+      turn.end('cancelled');
+      await b.next('agent.idle');
+      await world.advance(15_000);
+      expect(a.frames('agent.idle')).toHaveLength(1);
+      expect(a.frames(({ payload }) => payload.text === 'then not')).toHaveLength(1);
+    }));
+
+  const words: [string, (turn: TestTurn) => unknown][] = [
+    ['that it works', (turn) => turn.busy('processing')],
+    ['a message', (turn) => turn.message('so be it')],
+    ['a tool', (turn) => turn.toolStart(1, 'terminal')],
+    ['another question, which may be answered for a day', (turn) => turn.picker('choice', { choices })],
+  ];
+  test.each(words)('who goes on is let be for as long as it takes: %s', (_, say) =>
+    onStage(async (stage) => {
+      const { world, b } = stage;
+      const { turn } = await ask(stage);
+      await world.advance(20_000);
+      say(turn);
+      await world.advance(300_000);
+      expect([isStopped(stage), b.frames('agent.idle')]).toEqual([false, []]);
+      turn.end();
+      await b.next('agent.idle');
+    }),
+  );
+
+  test('so is who streams on in a message of before, whatever becomes of the instance that heard it; who only types is not', () =>
+    onStage(
+      async (stage) => {
+        const { world, agent, a, b } = stage;
+        stayAttached(stage);
+        await a.send('question');
+        const turn = await agent.turn();
+        turn.start();
+        turn.delta('Let me see');
+        turn.busy('waiting_input');
+        turn.picker('approval', { choices, expires_at: world.time.now() + 10_000 });
+        await world.advance(15_000);
+        turn.delta(', then without.');
+        await world.advance(1_000);
+        for (const session of world.sessions) session.kill();
+        await world.startSession();
+        await world.advance(60_000);
+        expect([isStopped(stage), b.frames('agent.idle')]).toEqual([false, []]);
+        turn.picker('approval', { choices, expires_at: world.time.now() + 10_000 });
+        for (let n = 0; n < 20; n++) {
+          turn.typing();
+          await world.advance(3_000);
+        }
+        expect(b.frames('message.stop')).toMatchObject([{ payload: { final_text: 'Let me see, then without.' } }]);
+        expect(b.frames('agent.idle')).toHaveLength(1);
+      },
+      { sessions: 1 },
+    ));
+
+  test('whose instance died, or whose link broke meanwhile, has its time from when it can be heard, and no longer', () =>
+    onStage(async (stage) => {
+      const { world, agent, a } = stage;
+      stayAttached(stage);
+      await ask(stage);
+      for (const session of world.sessions) session.kill();
+      await world.startSession();
+      await world.startSession();
+      await world.advance(28_000);
+      expect(isStopped(stage)).toBe(false);
+      agent.cut();
+      await world.advance(20_000);
+      expect(isStopped(stage)).toBe(false);
+      await world.advance(30_000);
+      expect(a.frames('agent.idle')).toHaveLength(1);
+    }));
+
+  test('what it does beside the question is not held against it', () =>
+    onStage(async (stage) => {
+      const { world, agent, a, b } = stage;
+      await a.send('question');
+      const turn = await agent.turn();
+      turn.picker('choice', { choices, expires_at: world.time.now() + 10_000 });
+      await world.advance(5_000);
+      turn.toolStart(1, 'terminal');
+      await world.advance(120_000);
+      expect([isStopped(stage), b.frames('agent.idle')]).toEqual([false, []]);
+      turn.end();
+      await b.next('agent.idle');
     }));
 });
 

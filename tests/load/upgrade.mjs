@@ -36,7 +36,7 @@ async function measure(name, upgrade) {
   await client.query(`insert into channel (tenant_id, chat_id, kind, name, is_default, auto, created_at, number)
     select 'tn' || n, 'android:default', 'default', 'Default', true, false, 1, 0 from generate_series(0, 99) n`);
   const insert = `insert into message (tenant_id, message_id, chat_id, thread_id, role, text, search_text, ts, cursor)
-    select 'tn' || n % 100, 'm_' || n, 'android:default', '', 'user', repeat('words of a message ', 15), '', n, n from generate_series($1::int, $2::int) n`;
+    select 'tn' || abs(n) % 100, 'm_' || n, 'android:default', '', 'user', repeat('words of a message ', 15), '', n, n from generate_series($1::int, $2::int) n`;
   await client.query(insert, [1, Number(values.messages)]);
   await client.query('vacuum analyze message');
 

@@ -20,6 +20,10 @@ export const SessionConfig = Type.Object({
   ),
   notice_ms: ms(2_000, 'milliseconds without an agent before a waiting message is answered with a notice'),
   picker_ms: ms(24 * 3600 * 1000, 'milliseconds after which a picker expires that does not say when'),
+  unanswered_ms: ms(
+    30_000,
+    'milliseconds an agent has to go on with a turn whose question nobody answered in time, before the turn is stopped',
+  ),
   typing_ms: ms(10_000, 'milliseconds after which typing ends by itself'),
   cache_ms: ms(30_000, 'milliseconds a row is kept that nobody said had changed'),
   idle_ms: ms(600_000, 'milliseconds after which what is remembered of a silent connection or tenant is dropped'),

@@ -170,7 +170,7 @@ export const frameTable = {
     down: durable(picker.PickerClosed, { key: 'picker' }),
     agent_up: kept(link.AgentPickerClosedUp, 'optional'),
     agent_down: told(link.AgentPickerClosedDown),
-    rules: ['PIC10', 'PIC11', 'PIC12', 'LNK43'],
+    rules: ['PIC10', 'PIC11', 'PIC12', 'PIC16', 'LNK43'],
   },
 
   'channel.create': {

@@ -125,6 +125,10 @@ export function testAgent(options: TestAgentOptions): TestAgent {
   };
   const lane = ({ chat_id, thread_id }: TestTurn) => ({ chat_id, thread_id });
 
+  /** When `agent.stop` came, by turn. One that does not follow it has lost its turn 10 s after it was asked for. */
+  const stops = new Map<string, number>();
+  const isGivenUp = (turn_id: string) => (stops.get(turn_id) ?? Number.POSITIVE_INFINITY) <= patience.now() - 9_000;
+
   const onTurnStart = (frame: AnyFrame) => {
     const known = handles.get(frame.turn_id!);
     if (known) {
@@ -134,7 +138,13 @@ export function testAgent(options: TestAgentOptions): TestAgent {
     }
     if (frame.payload.kind === 'chat') {
       for (const { turn, open } of handles.values())
-        if (open && turn.chat_id === frame.chat_id && turn.thread_id === (frame.thread_id ?? null) && turn.offer.kind === 'chat')
+        if (
+          open &&
+          !isGivenUp(turn.turn_id) &&
+          turn.chat_id === frame.chat_id &&
+          turn.thread_id === (frame.thread_id ?? null) &&
+          turn.offer.kind === 'chat'
+        )
           faults.push(`${frame.turn_id} starts while ${turn.turn_id} runs in its lane`);
     }
     const handle = testTurn(frame, say, (kind) => `${boot_id()}_${kind}_${++ids}`);
@@ -146,8 +156,10 @@ export function testAgent(options: TestAgentOptions): TestAgent {
   const onDurable = (frame: AnyFrame) => {
     const handle = frame.turn_id === undefined ? undefined : handles.get(frame.turn_id);
     if (frame.type === 'turn.start') onTurnStart(frame);
-    else if (frame.type === 'agent.stop') handle?.stopRequested();
-    else if (frame.type === 'agent.steer') {
+    else if (frame.type === 'agent.stop') {
+      stops.set(frame.turn_id!, patience.now());
+      handle?.stopRequested();
+    } else if (frame.type === 'agent.steer') {
       if (handle?.open) handle.steered(String(frame.payload.text));
       if (frame.id === undefined) return;
       const answer = { type: 'agent.steer', id: frame.id, payload: { accepted: handle?.open === true } };

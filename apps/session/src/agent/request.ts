@@ -5,6 +5,7 @@ import { agentMessageId } from '../rules/ids.js';
 import { agentFrameHandler } from './frames.js';
 import { agentHistory, agentSearch } from './request-frames.js';
 import { namerOf } from './scope.js';
+import { goesOn } from './unanswered.js';
 
 /** Deletions go into the outbox's past, so everything ahead of them must be in it. */
 const apart: ReadonlySet<string> = new Set(['message.delete']);
@@ -45,7 +46,9 @@ export async function agentRequest(request: Omit<AgentRequest, 'deleted'>, conte
       ...(apart.has(frame.type) ? { place: 'fresh' as const } : {}),
       about: aboutOf(request),
       async run(deleted) {
-        effects = await withReply(request, await handle({ ...request, deleted }, context), context);
+        const goingOn = goesOn(request.agent_id, frame, context.rooms.peek(tenant_id), context);
+        const handled = await withReply(request, await handle({ ...request, deleted }, context), context);
+        effects = { ...handled, values: { ...goingOn, ...handled.values } };
         return effects;
       },
     });

@@ -33,6 +33,8 @@ export interface TurnState extends Lane {
   readonly steers: readonly MessageId[];
   /** When a stop was asked for. */
   readonly stop_at: number | null;
+  /** Since when a question that it waited for is not to be answered any more; gone with the agent's next word. */
+  readonly unanswered_at?: number;
   /** It is being closed: nothing more comes of it, and who joins is not told of it. */
   readonly ended: boolean;
 }

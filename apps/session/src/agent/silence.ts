@@ -6,6 +6,8 @@ import type { TurnState } from './room.js';
 export interface Silence {
   /** Its agent said something about the turn. */
   heard(agent_id: AgentId, turn_id: TurnId | undefined): void;
+  /** Whether it has said anything of the turn after this moment, or may have: what was said to another instance is not known here. */
+  saidSince(agent_id: AgentId, turn_id: TurnId, at: number): boolean;
   /** Every second, all that run here. What is not among them any more is forgotten. */
   look(running: Iterable<readonly [TenantId, TurnState]>): void;
   stop(): void;
@@ -29,11 +31,18 @@ export function createSilence(deps: { clock: Clock; log: Log; meter: Meter; sile
   );
   return {
     heard(agent_id, turn_id) {
-      const entry = turn_id === undefined ? undefined : entries.get(keyOf(agent_id, turn_id));
-      if (entry === undefined) return;
+      if (turn_id === undefined) return;
+      const key = keyOf(agent_id, turn_id);
+      const entry = entries.get(key);
+      // What is no running turn goes with the next look.
+      if (entry === undefined) return void entries.set(key, { at: clock.now(), told: false, waits: false });
       entry.at = clock.now();
       if (entry.told) log.info('session.turn_heard_again', { agent_id, turn_id });
       entry.told = false;
+    },
+    saidSince(agent_id, turn_id, at) {
+      const entry = entries.get(keyOf(agent_id, turn_id));
+      return entry === undefined || entry.at > at;
     },
     look(running) {
       const now = clock.now();

@@ -4,6 +4,7 @@ import type { PickerRow } from '@iris/store';
 import type { Context } from '../context.js';
 import { pickerClosed, pickerClosedDown } from './close-turn.js';
 import type { TurnState } from './room.js';
+import { isForgotten, ranOut, stopForgotten } from './unanswered.js';
 
 /** A timer this late means that the process stood still: what it did not hear meanwhile was not silence. */
 const frozen_ms = 4_000;
@@ -68,6 +69,7 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
         if (agent !== undefined && agent.agent_id !== state.agent_id && (await silent())) await turns.handOver(tenant_id, state.turn_id);
         continue;
       }
+      if (room !== undefined && isForgotten(state, room, since, context)) await stopForgotten(tenant_id, state.turn_id, since, context);
       if (await silent()) await turns.end(tenant_id, state.turn_id, 'interrupted', async ({ ended }) => !ended && (await silent()));
     }
   };
@@ -86,10 +88,15 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
             : await store.agentFrames.append(tenant_id, agent_id, [
                 { frame: pickerClosedDown(row, 'expired'), key: `closed:${picker_id}` },
               ]);
+        const waits = ranOut(row, rooms.peek(tenant_id), context);
         return {
+          ...waits,
           frames: [pickerClosed(row, { expired: true })],
           agent: agent_id === null ? [] : [{ agent_id, rows }],
-          know: () => void rooms.peek(tenant_id)?.pickers.delete(picker_id),
+          know() {
+            rooms.peek(tenant_id)?.pickers.delete(picker_id);
+            waits.know?.();
+          },
           async after() {
             await store.pickers.close(tenant_id, picker_id, { state: 'closed', value: null, answered_by: 'expired' });
           },

@@ -4,10 +4,11 @@ import type { Context } from '../context.js';
 import { type Effects, mergeEffects } from '../emission.js';
 import { acceptedKey, busyOut, idleOut } from '../rules/frames.js';
 import { turnIdOf } from '../rules/ids.js';
-import { closePickers, closeTurn, type Outcome } from './close-turn.js';
+import { closeTurn, type Outcome } from './close-turn.js';
 import { createNotice } from './notice.js';
 import { startingState, type TurnState, turnKey } from './room.js';
 import { startFrameOf } from './start-frame.js';
+import { stopTurn } from './stop-turn.js';
 import { becomes } from './turn-frames.js';
 
 /** The queue of turns of each lane, and what starts and ends them from our side. All of it happens in the tenant's order. */
@@ -129,7 +130,7 @@ export function createTurns(context: () => Context): Turns {
     lane: Lane,
     taken: { row: TurnRow | undefined; readonly sent: Map<TurnId, TurnRow> },
   ): Promise<Effects> => {
-    const { store, clock, directory, links, rooms } = context();
+    const { store, clock, directory, rooms } = context();
     const room = await rooms.of(tenant_id);
     const openNow = () => [...room.turns.values()].filter((state) => !state.ended && laneKey(state) === laneKey(lane));
     const effects: Effects[] = [];
@@ -150,26 +151,7 @@ export function createTurns(context: () => Context): Turns {
       await store.turns.end(tenant_id, state.turn_id, { outcome: 'cancelled', at: clock.now() });
       return mergeEffects([...effects, { frames: [busyOut(state, 'processing', acceptedKey(state)), idleOut(state)] }]);
     }
-    for (const state of open) {
-      await store.turns.requestStop(tenant_id, state.turn_id);
-      const frame = { type: 'agent.stop', chat_id: state.chat_id, thread_id: state.thread_id, turn_id: state.turn_id, payload: {} };
-      const rows = await store.agentFrames.append(tenant_id, state.agent_id, [{ frame, key: `stop:${state.turn_id}` }]);
-      const stopping: TurnState = { ...state, stop_at: state.stop_at ?? clock.now() };
-      const here = links.attached(await links.of(tenant_id, state.agent_id));
-      if (!state.accepted && !here) {
-        await store.agentFrames.withdraw(tenant_id, state.agent_id, state.turn_id);
-        effects.push(await closeTurn(context(), tenant_id, room, stopping, 'cancelled', { own: false }));
-        continue;
-      }
-      effects.push(
-        {
-          agent: [{ agent_id: state.agent_id, rows }],
-          values: { [turnKey(state.turn_id)]: JSON.stringify(stopping) },
-          know: () => void room.turns.set(state.turn_id, stopping),
-        },
-        await closePickers(context(), tenant_id, room, state),
-      );
-    }
+    for (const state of open) effects.push(...(await stopTurn(tenant_id, room, state, context())));
     return mergeEffects(effects);
   };
 

@@ -17,6 +17,7 @@ export const outside: ReadonlyMap<string, string> = new Map([
   ['OUT13', 'takes the loss of the outbox'],
   ['STR9', 'takes an update that the bus loses'],
   ['HIS9', 'takes for ever'],
+  ['PIC16', 'takes most of a minute in which an agent does nothing'],
   ['DEL4', 'media of a deleted message go later, and an id alone does not say whether'],
   ['CHA14', 'media of a deleted lane go later, and an id alone does not say whether'],
   ['PSH2', 'a push goes to a provider, not to the wire'],
