@@ -6,7 +6,7 @@ import { prepare, root } from './prepare.mjs';
 import { say } from './step.mjs';
 
 /** System tests that kill, freeze, or measure a machine: one at a time, and nothing beside them. */
-const alone = 'tests/system/(cluster|conformance|fuzz|kills|slow-device)\\.';
+const alone = 'tests/system/(broker|cluster|conformance|fuzz|kills|slow-device)\\.';
 /**
  * In the order of `npm test`. A worker keeps the modules of every file it has run, and is slower with each gigabyte of them. What starts processes
  * and servers mostly waits for them: two files at a time, but for those that want to be {@link alone}.

@@ -1,5 +1,7 @@
+import { Worker } from 'node:worker_threads';
 import { type Bus, BusTimeout, memoryHub, NoResponders, natsBus } from '@iris/bus';
 import { describeBus } from '@iris/bus/contract';
+import { recordingMeter } from '@iris/runtime/testing';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { natsForTests, natsNodes, type Restartable, restartableNats } from './servers.js';
 
@@ -154,4 +156,69 @@ describe('three nodes of NATS, restarted one after the other under load', () => 
       await Promise.all(nodes.map((node) => node.end()));
     }
   }, 60_000);
+});
+
+/** Another thread that publishes so many megabytes, and says when the server has taken them all. */
+const floods = `
+const { workerData } = require('node:worker_threads');
+const { flag, port, count } = workerData;
+const socket = require('node:net').connect(port, '127.0.0.1');
+const body = Buffer.alloc(1_000_000, 7);
+socket.on('data', (data) => {
+  if (!String(data).includes('PONG')) return;
+  Atomics.store(flag, 0, 1);
+  Atomics.notify(flag, 0);
+  socket.end();
+});
+socket.write('CONNECT {"verbose":false}\\r\\n');
+for (let n = 0; n < count; n++) {
+  socket.write('PUB t.flood 1000000\\r\\n');
+  socket.write(body);
+  socket.write('\\r\\n');
+}
+socket.write('PING\\r\\n');
+`;
+
+test('C47: who does not take what the server has for it is cut off by it: that is counted, what was lost is lost, and what comes later comes', async () => {
+  const nats = await restartableNats();
+  const meter = recordingMeter();
+  const cutOff = () => meter.total('iris_bus_slow_consumer_total', { why: 'cut_off' });
+  const [slow, other] = await Promise.all([natsBus({ servers: [nats.url], meter }), natsBus({ servers: [nats.url], meter })]);
+  try {
+    let heard = 0;
+    let later = () => {};
+    slow.subscribe('t.flood', () => void heard++);
+    slow.subscribe('t.later', () => later());
+    await slow.flush();
+    const back = new Promise<void>((resolve) => {
+      slow.onConnected((connected) => connected && resolve());
+    });
+    const flag = new Int32Array(new SharedArrayBuffer(4));
+    // The server keeps 64 MiB for one connection.
+    const worker = new Worker(floods, { eval: true, workerData: { flag, port: Number(new URL(nats.url).port), count: 120 } });
+    const ended = new Promise<void>((resolve) => void worker.once('exit', () => resolve()));
+    // Nothing is read meanwhile: that is the case itself.
+    expect(Atomics.wait(flag, 0, 0, 50_000)).not.toBe('timed-out');
+    await back;
+    await ended;
+    expect(heard).toBeLessThan(120);
+    expect(cutOff()).toBe(1);
+    const comes = new Promise<void>((resolve) => {
+      later = resolve;
+    });
+    await slow.flush();
+    other.publish('t.later', new Uint8Array([1]));
+    await comes;
+    // A server that was restarted is another matter.
+    const again = new Promise<void>((resolve) => {
+      slow.onConnected((connected) => connected && resolve());
+    });
+    await nats.kill();
+    await nats.start();
+    await again;
+    expect(cutOff()).toBe(1);
+  } finally {
+    await Promise.all([slow.close(), other.close()]);
+    await nats.end();
+  }
 });

@@ -8,7 +8,7 @@ import { ControlProcessConfig } from './config.js';
 
 const config = loadConfig(ControlProcessConfig);
 
-await runPart('control', config, async ({ instance, life, health, clock, random, log }) => {
+await runPart('control', config, async ({ instance, life, health, clock, random, log, meter }) => {
   const { postgres_url, redis_url, s3_url, media_dir } = config;
   await life.start('migrations', () => migrate(config.migrate_url ?? postgres_url, log));
   const store = await life.start(
@@ -23,7 +23,7 @@ await runPart('control', config, async ({ instance, life, health, clock, random,
   );
   const bus = await life.start(
     'bus',
-    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log }),
+    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log, meter }),
     (one) => one.close(),
   );
   const outbox =

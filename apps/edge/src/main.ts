@@ -12,7 +12,7 @@ const config = loadConfig(EdgeProcessConfig);
 await runPart('edge', config, async ({ instance, life, health, clock, random, ids, log, meter }) => {
   const bus = await life.start(
     'bus',
-    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log }),
+    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log, meter }),
     (one) => one.close(),
   );
   const outbox = await life.start(

@@ -28,7 +28,7 @@ await runPart('session', config, async ({ instance, life, health, clock, random,
   );
   const bus = await life.start(
     'bus',
-    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log }),
+    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log, meter }),
     (one) => one.close(),
   );
   const session = await life.start(

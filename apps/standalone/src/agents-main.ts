@@ -9,7 +9,7 @@ import type { DevTenant } from './dev-json.js';
 /** One process for the agents that the gateway runs itself; `iris-agent` attaches one from elsewhere. */
 const config = loadConfig(AgentsProcessConfig);
 
-await runPart('agent', config, async ({ instance, life, health, clock, random, log }) => {
+await runPart('agent', config, async ({ instance, life, health, clock, random, log, meter }) => {
   const { gateway_url: gateway, spool_dir, pace_ms, sealing_secret, agent_url: url, agent_key: key } = config;
   const store = await life.start(
     'store',
@@ -18,7 +18,7 @@ await runPart('agent', config, async ({ instance, life, health, clock, random, l
   );
   const bus = await life.start(
     'bus',
-    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log }),
+    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log, meter }),
     (one) => one.close(),
   );
   const agents = await life.start(

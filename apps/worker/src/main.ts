@@ -26,7 +26,7 @@ await runPart('worker', config, async ({ instance, life, health, clock, random, 
   );
   const bus = await life.start(
     'bus',
-    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log }),
+    () => natsBus({ servers: config.nats_url, name: instance, clock, random, log, meter }),
     (one) => one.close(),
   );
   const jobs = await life.start(

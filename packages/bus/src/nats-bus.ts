@@ -1,7 +1,8 @@
-import { type Clock, type Log, type Random, silentLog, systemClock, systemRandom } from '@iris/runtime';
+import { type Clock, type Log, type Meter, noMeter, type Random, silentLog, systemClock, systemRandom } from '@iris/runtime';
 import { type ConnectionOptions, connect, errors, headers, type Msg, type Subscription as NatsSubscription } from '@nats-io/transport-node';
 import { answerBytesMax, type Bus, BusClosed, BusTimeout, busBytesMax, NoResponders, type Subscription } from './bus.js';
 import { assembler, cut, pieceOf, pieceText } from './pieces.js';
+import { watchPace } from './slow-consumer.js';
 
 export interface NatsBusOptions {
   /** `nats://` or `tls://` addresses, with user and password or a token in front of the host when the servers want them. */
@@ -11,6 +12,8 @@ export interface NatsBusOptions {
   readonly clock?: Clock;
   readonly random?: Random;
   readonly log?: Log;
+  /** Counts when this process is slow at taking what the bus brings. */
+  readonly meter?: Meter;
 }
 
 const pieceHeader = 'Iris-Piece';
@@ -34,6 +37,7 @@ export async function natsBus({
   clock = systemClock,
   random = systemRandom,
   log = silentLog,
+  meter = noMeter,
 }: NatsBusOptions): Promise<Bus> {
   const nc = await connect({
     ...addressOf(servers),
@@ -58,16 +62,26 @@ export async function natsBus({
     connected = now;
     for (const listener of [...listeners]) listener(now);
   };
+  const server_id = () => nc.info?.server_id;
+  const pace = watchPace({ clock, log, meter, ping: () => nc.flush(), bytesIn: () => nc.stats().inBytes, server_id: server_id() });
   void (async () => {
+    /** Why the connection ends was said, or is ours to know. */
+    let said = false;
     for await (const status of nc.status()) {
       if (status.type === 'disconnect') {
         log.warn('bus.disconnected', { server: status.server });
+        pace.lost(said);
         setConnected(false);
       } else if (status.type === 'reconnect') {
         log.info('bus.reconnected', { server: status.server });
+        said = false;
+        pace.regained(server_id());
         setConnected(true);
-      } else if (status.type === 'staleConnection') log.warn('bus.stale');
-      else if (status.type === 'error') log.error('bus.error', { error: status.error });
+      } else if (status.type === 'staleConnection' || status.type === 'ldm' || status.type === 'error') {
+        said = true;
+        if (status.type === 'error') log.error('bus.error', { error: status.error });
+        else log.warn(status.type === 'ldm' ? 'bus.server_leaves' : 'bus.stale');
+      }
     }
   })();
 
@@ -165,6 +179,7 @@ export async function natsBus({
     async close() {
       if (closed) return;
       closed = true;
+      pace.stop();
       listeners.clear();
       await nc.close();
     },

@@ -39,6 +39,7 @@ export const metrics = {
   iris_outbox_read_seconds: histogram('one page read', seconds),
   iris_bus_messages_total: counter('bus messages', ['direction']),
   iris_bus_bytes_total: counter('bus bytes', ['direction']),
+  iris_bus_slow_consumer_total: counter('times a process was slow at taking what the bus brought it', ['why']),
   iris_jobs_done_total: counter('jobs finished', ['job', 'outcome']),
   iris_worker_repaired_total: counter('messages appended after a crash'),
   iris_push_decided_total: counter('decisions about a device and a frame', ['decision']),
