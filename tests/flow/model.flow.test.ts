@@ -31,7 +31,7 @@ async function play(seed: number, breaks: readonly Break[] = []): Promise<void> 
   await fc.assert(property, { seed, numRuns: 1, interruptAfterTimeLimit: 60_000, endOnFailure: breaks.length > 0 });
 }
 
-describe('O1 O2 O3 O4 O5 O6 O10 O11 SEA6 HIS7 HIS8 RCP3 RCP4 LNK34 OUT13 SYN8: history, search and every device agree with a small model, whatever is done in whatever order', () => {
+describe('O1 O2 O3 O4 O5 O6 O10 O11 SEA6 HIS7 HIS8 RCP1 RCP2 RCP3 RCP4 LNK33 LNK34 OUT13 SYN8: history, search and every device agree with a small model, whatever is done in whatever order', () => {
   const batches = Array.from({ length: Math.ceil((last - first + 1) / batch) }, (_, i) => first + i * batch);
   test.each(batches.map((from) => [from, Math.min(from + batch - 1, last)]))(
     'plans %i to %i',
@@ -57,6 +57,12 @@ if (!wanted) {
       ['confirm_ahead', /O[16]|shows/],
       ['double_idle', /O10/],
       ['no_repair', /O[16]|shows/],
+      ['lose_receipts', /RCP1/],
+      ['early_receipts', /RCP1/],
+      ['mixed_receipts', /RCP1/],
+      ['forget_owed_receipts', /RCP2/],
+      ['lose_reads', /RCP4/],
+      ['reads_go_back', /RCP[34]/],
     ])(
       '%s',
       async (broken, oracle) => {

@@ -10,6 +10,16 @@ export interface Model {
   readonly pickers: Map<string, string>;
   /** How far each device has read each lane: by device and lane, the message and its place. */
   readonly reads: Map<string, { readonly device_id: string; readonly lane: string; readonly message_id: string; readonly cursor: number }>;
+  /** Who sent which message, and where: whom its receipt is for. */
+  readonly senders: Map<string, Sent>;
+  /** Messages that the agent has said it has. */
+  readonly taken: Set<string>;
+  /** Of these its sender must have the receipt, now or on its next connection: message and device. */
+  readonly owed: Map<string, string>;
+  /** Devices whose connection went and did not say so: what is told to it is lost. */
+  readonly vanished: Set<string>;
+  /** Accepted turns that the agent's next process knows nothing of: they are ended, sooner or later, with what they had said. */
+  lost: readonly LostTurn[];
   /** The outbox came back empty: what devices had not got of receipts is gone. */
   lossy: boolean;
 }
@@ -19,6 +29,16 @@ export interface ModelLane {
   name: string;
   /** By cursor, which is the order in which they were said. */
   said: readonly Said[];
+}
+export interface Sent {
+  readonly device_id: string;
+  readonly lane: string;
+  readonly text: string;
+}
+export interface LostTurn {
+  readonly turn_id: string;
+  readonly lane: string;
+  readonly texts: readonly string[];
 }
 export interface Said {
   readonly message_id: string;
@@ -36,6 +56,11 @@ export function newModel(): Model {
     unsure: new Map(),
     pickers: new Map(),
     reads: new Map(),
+    senders: new Map(),
+    taken: new Set(),
+    owed: new Map(),
+    vanished: new Set(),
+    lost: [],
     lossy: false,
   };
 }

@@ -9,7 +9,8 @@ import {
   type World,
   type WorldTenant,
 } from '@iris/testkit';
-import { find, type Model, type ModelLane, queries, type Said } from './model.js';
+import { find, type Model, type ModelLane, queries, type Said, say } from './model.js';
+import { checkReceipts } from './receipts.js';
 import { viewOf } from './view.js';
 
 /** What the commands act on. */
@@ -51,6 +52,7 @@ const doorOf = (real: Real, n: number) => open(real)[n % open(real).length]!.lin
 export async function come(real: Real, model: Model, device: TestDevice, door: number): Promise<void> {
   const position = device.connections.findLast(({ synced }) => synced !== undefined)?.synced;
   const answer = await device.join(doorOf(real, door).dial('/ws'));
+  model.vanished.delete(device.device_id);
   if (answer.type !== 'hello.ack') throw new Error(`${device.device_id} is refused: ${JSON.stringify(answer.payload)}`);
   // By turns from where it knows to be, and from where the gateway thinks that it is.
   const done = await device.sync(door % 2 === 0 ? position : undefined);
@@ -155,12 +157,40 @@ export function checkViews(real: Real, model: Model): void {
       const stands = ({ lane, message_id }: { lane: string; message_id: string }) =>
         model.lanes.get(lane)?.said.some((one) => one.message_id === message_id) === true;
       const read = new Map([...model.reads].filter(([, one]) => one.device_id !== name && stands(one)));
-      const shown = [...view.reads].filter(([key]) => read.has(key));
+      // Of what is gone an app may keep what it was told; of what stands it must not have been told anything else.
+      const shown = [...view.reads].filter(
+        ([key, message_id]) => read.has(key) || stands({ lane: key.slice(key.indexOf(' ') + 1), message_id }),
+      );
       const wanted = [...read].map(([key, { message_id }]) => [key, message_id]);
       same(`RCP4: ${name} shows as read`, shown.sort(), wanted.sort());
     }
     same(`${name} shows running texts`, [...view.running.values()].map(({ text }) => text).sort(), running);
   }
+}
+
+/**
+ * Turns that the agent's new process knows nothing of come to their end by themselves: those that it had accepted with what they had said. Until then
+ * nobody can say what devices show of them.
+ */
+export async function settled(real: Real, model: Model): Promise<void> {
+  if (model.lost.length === 0) return;
+  if (real.away || !real.agent.connected) await agentComes(real, 0);
+  const open = async () => {
+    const ids = new Set((await real.world.store.turns.open(real.tenant.tenant_id)).map(({ turn_id }) => String(turn_id)));
+    return model.lost.filter(({ turn_id, lane }) => model.lanes.has(lane) && ids.has(turn_id));
+  };
+  for (let n = 0; (await open()).length > 0; n++) {
+    if (n > 30) throw new Error(`LNK34: ${(await open()).map(({ turn_id }) => turn_id)} does not end`);
+    await real.world.advance(1_000);
+  }
+  await quiet(real);
+  for (const { lane, texts } of model.lost.filter((one) => model.lanes.has(one.lane)))
+    for (const text of texts) {
+      const said = saidAs(real, text);
+      if (said === undefined) throw new Error(`LNK34: ${text} is not in the outbox`);
+      say(model, lane, said);
+    }
+  model.lost = [];
 }
 
 /** What is stored of how far each device has read. */
@@ -172,7 +202,9 @@ async function checkReads({ world, tenant }: Real, model: Model): Promise<void> 
 
 export async function checkAll(real: Real, model: Model, asking: TestDevice, page: number): Promise<void> {
   await quiet(real);
+  await settled(real, model);
   checkViews(real, model);
+  checkReceipts(real, model);
   await checkReads(real, model);
   for (const lane of model.lanes.values()) await checkHistory(real, model, asking, lane, page);
   for (const query of queries) {

@@ -14,6 +14,8 @@ export interface View {
   readonly pickers: Map<string, string>;
   /** What other devices have read: by device and lane, the message. */
   readonly reads: Map<string, string>;
+  /** Its own messages that the agent has: by id, in which lane it was said, each time. */
+  readonly receipts: Map<string, readonly string[]>;
   /** Since `sync` said that something is missing: what is shown of a lane is what the next page of its history says. */
   reloading: boolean;
 }
@@ -31,6 +33,7 @@ export function viewOf(device: TestDevice): View {
     running: new Map(),
     pickers: new Map(),
     reads: new Map(),
+    receipts: new Map(),
     reloading: false,
   };
   let held: AnyFrame[] = [];
@@ -96,6 +99,7 @@ function apply(view: View, frame: AnyFrame, device: TestDevice): void {
     for (const [message_id, row] of live) if (!page.has(message_id)) page.set(message_id, row);
     view.messages.set(lane, page);
   } else if (type === 'read.receipt' && payload.device_id !== undefined) view.reads.set(`${payload.device_id} ${lane}`, id);
+  else if (type === 'read.receipt') view.receipts.set(id, [...(view.receipts.get(id) ?? []), lane]);
   else if (type === 'message.deleted')
     for (const gone of payload.message_ids ?? []) {
       view.messages.get(lane)?.delete(gone);

@@ -46,6 +46,21 @@ export function realPatience(limit_ms = 20_000): Patience {
   };
 }
 
+/**
+ * Of one among many: what happens to it is looked at by those who wait for it, and by those who wait with `all`. With one patience for a thousand
+ * devices each frame would wake a thousand.
+ */
+export function ownPatience(all: Patience, limit_ms?: number): Patience {
+  const own = realPatience(limit_ms);
+  return {
+    ...own,
+    stir() {
+      own.stir();
+      all.stir();
+    },
+  };
+}
+
 /** Everything of one kind that happened, in order of arrival, and a mark up to which the test has looked. */
 export interface Recording<T> {
   readonly all: readonly T[];

@@ -5,7 +5,7 @@ import { freePort } from '@iris/devstack';
 import type { Quotas } from '@iris/protocol';
 import { migrate, prismaStore, type Store } from '@iris/store';
 import type { Evidence } from '../checks/index.js';
-import { type Patience, realPatience } from '../record.js';
+import { ownPatience, type Patience, realPatience } from '../record.js';
 import { type TestAgent, type TestAgentOptions, testAgent } from '../test-agent.js';
 import { type TestDevice, testDevice } from '../test-device.js';
 import { type Dial, dialUrl } from '../wire.js';
@@ -58,6 +58,8 @@ export interface ClusterTenant extends Tenancy {
 
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 let tenants = 0;
+/** Milliseconds after which a test has waited in vain. */
+const limit_ms = 30_000;
 
 /** Both in one object, getters kept. */
 const beside = <A extends object, B extends object>(one: A, other: B): A & B =>
@@ -82,7 +84,7 @@ async function start(space: ReturnType<typeof workspace>, options: ClusterOption
   await migrate(postgres_url);
   const store = prismaStore({ url: postgres_url, poolSize: 4 });
   space.defer(() => store.close());
-  const patience = realPatience(30_000);
+  const patience = realPatience(limit_ms);
   const env = {
     IRIS_POSTGRES_URL: postgres_url,
     IRIS_REDIS_URL: redis.url,
@@ -164,7 +166,7 @@ function clusterTenant(self: Cluster, tenancy: Tenancy): ClusterTenant {
       const device = testDevice({
         device_id: name,
         token: tenancy.device_token,
-        patience: self.patience,
+        patience: ownPatience(self.patience, limit_ms),
         dial: (events) => tenant.dial(edge)(events),
         ...(caps ? { caps } : {}),
       });

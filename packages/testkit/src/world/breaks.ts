@@ -41,7 +41,7 @@ export function brokenOutbox(outbox: Outbox, breaks: ReadonlySet<Break>, part: P
 
 /** The store with promises broken on purpose. */
 export function brokenStore(store: Store, breaks: ReadonlySet<Break>): Store {
-  const { messages, tenants } = store;
+  const { messages, tenants, receipts, reads } = store;
   let inserted = 0;
   let insert = messages.insert;
   let reserveCursors = tenants.reserveCursors;
@@ -76,5 +76,40 @@ export function brokenStore(store: Store, breaks: ReadonlySet<Break>): Store {
       const page = await messages.page(tenant_id, lane, options);
       return page === 'unknown_before' || options.before === undefined ? page : { ...page, rows: page.rows.slice(0, -1) };
     };
-  return { ...store, messages: { ...messages, insert, ...given }, tenants: { ...tenants, reserveCursors } };
+  const take: Store['receipts']['take'] = breaks.has('forget_owed_receipts')
+    ? async (...of) => (await receipts.take(...of)).slice(0, 0)
+    : receipts.take;
+  const advance: Store['reads']['advance'] = breaks.has('reads_go_back')
+    ? (row) => reads.advance({ ...row, cursor: ++unique as typeof row.cursor })
+    : reads.advance;
+  return {
+    ...store,
+    messages: { ...messages, insert, ...given },
+    tenants: { ...tenants, reserveCursors },
+    receipts: { ...receipts, take },
+    reads: { ...reads, advance },
+  };
+}
+
+/** What reaches a device, with promises about receipts broken on purpose. */
+export function brokenReceipts(message: (data: string | Uint8Array) => void, breaks: ReadonlySet<Break>): typeof message {
+  if (!['lose_receipts', 'early_receipts', 'mixed_receipts', 'lose_reads'].some((name) => breaks.has(name as Break))) return message;
+  let before: string | undefined;
+  return (data) => {
+    if (typeof data !== 'string') return message(data);
+    const frame = JSON.parse(data) as { type: string; id?: unknown; payload: { message_id?: string; device_id?: string; role?: string } };
+    const { device_id, message_id, role } = frame.payload;
+    if (frame.type === 'read.receipt') {
+      if (breaks.has(device_id === undefined ? 'lose_receipts' : 'lose_reads')) return;
+      if (device_id === undefined && breaks.has('mixed_receipts')) {
+        const named = before ?? message_id;
+        before = message_id;
+        return message(JSON.stringify({ ...frame, payload: { ...frame.payload, message_id: named } }));
+      }
+    }
+    message(data);
+    if (!breaks.has('early_receipts') || frame.type !== 'message' || role !== 'user' || frame.id === undefined) return;
+    const { id: _, ...rest } = frame;
+    message(JSON.stringify({ ...rest, type: 'read.receipt', payload: { message_id } }));
+  };
 }

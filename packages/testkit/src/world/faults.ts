@@ -53,5 +53,17 @@ export type Break =
   | 'search_behind'
   /** Pages of history begin one message too early. */
   | 'skip_in_history'
+  /** Nobody hears that the agent has their message. */
+  | 'lose_receipts'
+  /** A device that was away when the agent took its message is not told when it is back. */
+  | 'forget_owed_receipts'
+  /** Who sends hears at once that the agent has it. */
+  | 'early_receipts'
+  /** Each receipt names the message of the one before it. */
+  | 'mixed_receipts'
+  /** No device hears what another one has read. */
+  | 'lose_reads'
+  /** How far a device has read goes back when it says so. */
+  | 'reads_go_back'
   /** Edges are told that nothing was before a frame: gaps are not seen. */
   | 'hide_gaps';

@@ -3,6 +3,7 @@ import type { Chance } from '../chance.js';
 import { type Direction, type SocketPairs, socketPairs } from '../socket-pair.js';
 import type { ProcessClock } from '../timeline.js';
 import type { Dial } from '../wire.js';
+import { brokenReceipts } from './breaks.js';
 import type { Break } from './faults.js';
 
 /** The way between the clients of a world and one of its edges. */
@@ -47,7 +48,8 @@ export function edgeLinks(options: EdgeLinksOptions): EdgeLinks {
       (path, { token, address = '127.0.0.1' } = {}) =>
       async (events) => {
         if (!edge.alive) throw new Error('connection refused');
-        const message = breaks.has('answer_twice') ? twice(events.message) : events.message;
+        const honest = path === '/ws' ? brokenReceipts(events.message, breaks) : events.message;
+        const message = breaks.has('answer_twice') ? twice(honest) : honest;
         return pairs.open({ path, address, ...(token === undefined ? {} : { token }) }, options.accept, { ...events, message });
       },
   };
