@@ -70,48 +70,59 @@ describe('migrations', () => {
     await withClient((client) => client.query(`drop database ${address.pathname.slice(1)} with (force)`));
   }, 60_000);
 
-  test('SEA1: messages that stood before the search index are found by it; what was interrupted goes on', async () => {
-    const address = new URL(database.url);
-    address.pathname += '_old';
-    const name = address.pathname.slice(1);
-    await withClient((client) => client.query(`create database ${name}`));
-    const client = new pg.Client({ connectionString: address.href });
-    await client.connect();
-    const store = prismaStore({ url: address.href });
-    try {
-      await applyBefore(client, '0003');
-      await client.query(`insert into tenant (tenant_id, name, created_at) values ('tn_old', 'Old', 1)`);
-      await client.query(`insert into channel (tenant_id, chat_id, kind, name, is_default, auto, created_at, number)
+  test.each(['0003', '0002'])(
+    'SEA1: messages that stood before the search index, in a database that lacks %s and what follows, are found by it, and it is built beside who writes; what was interrupted goes on',
+    async (since) => {
+      const address = new URL(database.url);
+      address.pathname += `_old_${since}`;
+      const name = address.pathname.slice(1);
+      await withClient((client) => client.query(`create database ${name}`));
+      const client = new pg.Client({ connectionString: address.href });
+      await client.connect();
+      const store = prismaStore({ url: address.href });
+      try {
+        await applyBefore(client, since);
+        await client.query(`create table said (query text); create function say() returns event_trigger language plpgsql as $$
+        begin insert into said values (current_query()); end $$; create event trigger say on ddl_command_start execute function say()`);
+        await client.query(`insert into tenant (tenant_id, name, created_at) values ('tn_old', 'Old', 1)`);
+        await client.query(`insert into channel (tenant_id, chat_id, kind, name, is_default, auto, created_at, number)
         values ('tn_old', 'android:default', 'default', 'Default', true, false, 1, 0)`);
-      await client.query(`insert into message (tenant_id, message_id, chat_id, thread_id, role, text, search_text, ts, cursor, deleted_at)
+        await client.query(`insert into message (tenant_id, message_id, chat_id, thread_id, role, text, search_text, ts, cursor, deleted_at)
         select 'tn_old', 'm_' || n, 'android:default', '', 'user', case when n % 500 = 7 then 'Ein alter Körper 天气 ' || n else 'Filler ' || n end, 'as it was', n, n,
         case when n = 507 then 9 end from generate_series(1, 2600) as n`);
-      expect(await migrate(address.href)).toEqual(all.filter((migration) => migration >= '0003'));
-      const found = async (text: string) =>
-        (await store.messages.search('tn_old' as TenantId, { text, limit: 50 })).rows.map(({ message_id }) => message_id);
-      const old = ['m_2507', 'm_2007', 'm_1507', 'm_1007', 'm_7'];
-      for (const text of ['körper', 'orpe', '天气', 'ALTER -filler']) expect(await found(text)).toEqual(old);
-      expect(await found('"as it was"')).toEqual([]);
-      // As when the process died before all were folded.
-      await client.query(`update message set search_grams = null, search_text = 'as it was' where ts < 1000`);
-      expect(await found('körper')).toEqual(old.slice(0, 4));
-      expect(await migrate(address.href)).toEqual([]);
-      expect(await found('körper')).toEqual(old);
-      expect((await client.query('select count(*)::int as n from message where search_grams is null')).rows).toEqual([{ n: 0 }]);
-      // Built beside those who write, to the same end as in an empty database, but for the names of partitions' indexes.
-      const shapes = `select c.relname as table_name, i.indisvalid as valid, i.indisunique as only_once,
+        expect(await migrate(address.href)).toEqual(all.filter((migration) => migration >= since));
+        // Whoever builds an index of a table in a transaction keeps its writers out until the end of it.
+        const built = (await client.query<{ query: string }>(`select query from said where query ~* 'index.* on (only )?"message'`)).rows;
+        expect(built.length).toBeGreaterThan(30);
+        expect(built.filter(({ query }) => !/INDEX CONCURRENTLY|ON ONLY "message"/.test(query))).toEqual([]);
+        await client.query('drop event trigger say; drop function say; drop table said');
+        const found = async (text: string) =>
+          (await store.messages.search('tn_old' as TenantId, { text, limit: 50 })).rows.map(({ message_id }) => message_id);
+        const old = ['m_2507', 'm_2007', 'm_1507', 'm_1007', 'm_7'];
+        for (const text of ['körper', 'orpe', '天气', 'ALTER -filler']) expect(await found(text)).toEqual(old);
+        expect(await found('"as it was"')).toEqual([]);
+        // As when the process died before all were folded.
+        await client.query(`update message set search_grams = null, search_text = 'as it was' where ts < 1000`);
+        expect(await found('körper')).toEqual(old.slice(0, 4));
+        expect(await migrate(address.href)).toEqual([]);
+        expect(await found('körper')).toEqual(old);
+        expect((await client.query('select count(*)::int as n from message where search_grams is null')).rows).toEqual([{ n: 0 }]);
+        // Built beside those who write, to the same end as in an empty database, but for the names of partitions' indexes.
+        const shapes = `select c.relname as table_name, i.indisvalid as valid, i.indisunique as only_once,
         regexp_replace(pg_get_indexdef(i.indexrelid), '(INDEX )\\S+', '\\1') as definition, inhparent::regclass::text as of
         from pg_index i join pg_class c on c.oid = i.indrelid left join pg_inherits on inhrelid = i.indexrelid
         where c.relname like 'message%' order by 1, 4`;
-      const fresh = await withClient((one) => one.query(shapes));
-      expect((await client.query(shapes)).rows).toEqual(fresh.rows);
-      expect(fresh.rows.length).toBeGreaterThan(100);
-    } finally {
-      await store.close();
-      await client.end();
-      await withClient((admin) => admin.query(`drop database ${name} with (force)`));
-    }
-  }, 60_000);
+        const fresh = await withClient((one) => one.query(shapes));
+        expect((await client.query(shapes)).rows).toEqual(fresh.rows);
+        expect(fresh.rows.length).toBeGreaterThan(100);
+      } finally {
+        await store.close();
+        await client.end();
+        await withClient((admin) => admin.query(`drop database ${name} with (force)`));
+      }
+    },
+    60_000,
+  );
 
   test('an index that was being built beside the writers when its process died is built anew', async () => {
     const address = new URL(database.url);

@@ -63,8 +63,9 @@ async function measure(name, upgrade) {
 
 try {
   await measure('in_one', (client) => client.query(`begin; ${sqlOf('0003_search')}; commit`));
-  const checksum = createHash('sha256').update(sqlOf('0003_search')).digest('hex');
-  await measure('beside', (client) => appliedBeside(client, { name: '0003_search', checksum }));
+  const sql = sqlOf('0003_search');
+  const checksum = createHash('sha256').update(sql).digest('hex');
+  await measure('beside', (client) => appliedBeside(client, [{ name: '0003_search', checksum, sql }]));
 } finally {
   await server.stop();
   rmSync(dir, { recursive: true, force: true });

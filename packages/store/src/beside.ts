@@ -6,20 +6,52 @@ import type pg from 'pg';
  */
 const beside = new Map([['0003_search', searchIndexes]]);
 
-/** @returns whether it was done, and written down as applied */
-export async function appliedBeside(client: pg.Client, migration: { readonly name: string; readonly checksum: string }): Promise<boolean> {
-  const steps = beside.get(migration.name);
-  if (steps === undefined) return false;
-  const { rows } = await client.query<{ there: boolean }>(`SELECT to_regclass('message') IS NOT NULL AS there`);
-  if (rows[0]?.there !== true) return false;
-  if ((await client.query('SELECT 1 FROM message LIMIT 1')).rows.length === 0) return false;
-  await steps(client);
-  await client.query(
-    `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count) VALUES (gen_random_uuid(), $1, now(), $2, 1)`,
-    [migration.checksum, migration.name],
-  );
-  return true;
+interface Migration {
+  readonly name: string;
+  readonly checksum: string;
+  readonly sql: string;
 }
+
+/**
+ * Applies the first of these, up to the last that is done beside the writers, where messages stand; what comes before that one in a transaction each,
+ * as Prisma would: were it left to Prisma, all that follow would go with it.
+ * @param missing in order
+ * @returns how many were done, and written down as applied
+ */
+export async function appliedBeside(client: pg.Client, missing: readonly Migration[]): Promise<number> {
+  const count = missing.findLastIndex(({ name }) => beside.has(name)) + 1;
+  if (count === 0) return 0;
+  const { rows } = await client.query<{ there: boolean }>(`SELECT to_regclass('message') IS NOT NULL AS there`);
+  if (rows[0]?.there !== true) return 0;
+  if ((await client.query('SELECT 1 FROM message LIMIT 1')).rows.length === 0) return 0;
+  for (const migration of missing.slice(0, count)) {
+    const steps = beside.get(migration.name);
+    if (steps === undefined) await inOne(client, migration);
+    else {
+      await steps(client);
+      await writeDown(client, migration);
+    }
+  }
+  return count;
+}
+
+async function inOne(client: pg.Client, migration: Migration): Promise<void> {
+  await client.query('BEGIN');
+  try {
+    await client.query(migration.sql);
+    await writeDown(client, migration);
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {});
+    throw error;
+  }
+}
+
+const writeDown = (client: pg.Client, { name, checksum }: Migration) =>
+  client.query(
+    `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count) VALUES (gen_random_uuid(), $1, now(), $2, 1)`,
+    [checksum, name],
+  );
 
 async function searchIndexes(client: pg.Client): Promise<void> {
   // None of these reads the table; each waits for those who write at that instant, and no longer than they do.

@@ -22,6 +22,7 @@ interface Migration {
   readonly name: string;
   /** SHA-256 of the file, hex: what Prisma writes beside an applied one. */
   readonly checksum: string;
+  readonly sql: string;
 }
 
 interface Applied {
@@ -49,8 +50,7 @@ export async function migrate(databaseUrl: string, log: Log = silentLog): Promis
     }
     const missing = await outstanding(client);
     if (missing.length > 0) {
-      let done = 0;
-      while (missing[done] !== undefined && (await appliedBeside(client, missing[done]!))) done++;
+      const done = await appliedBeside(client, missing);
       if (done < missing.length) await deploy(databaseUrl);
       await client.query('SELECT iris_guard_tables()');
     }
@@ -116,12 +116,10 @@ const wanted = (): Migration[] =>
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name)
     .sort()
-    .map((name) => ({
-      name,
-      checksum: createHash('sha256')
-        .update(readFileSync(join(migrations, name, 'migration.sql')))
-        .digest('hex'),
-    }));
+    .map((name) => {
+      const sql = readFileSync(join(migrations, name, 'migration.sql'), 'utf8');
+      return { name, sql, checksum: createHash('sha256').update(sql).digest('hex') };
+    });
 
 /** A login that may only do what the services do: the tables stand, and are somebody else's. */
 async function isOwner(client: pg.Client): Promise<boolean> {
