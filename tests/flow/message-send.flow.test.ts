@@ -196,7 +196,7 @@ test('ORD2 ORD3 C23: so do those whose files are still going up between them, on
   onStage(async ({ world, a, b }) => {
     world.backbone.faults = { ...world.backbone.faults, store_ms: [0, 20], outbox_ms: [0, 9], bus_ms: [0, 5] };
     const texts = Array.from({ length: 50 }, (_, n) => `number ${n}`);
-    const bytes = new Uint8Array(200 * 1024).fill(7);
+    const bytes = new Uint8Array(5 * 1024 * 1024).fill(7);
     const asked = texts.flatMap((text, n) => {
       if (n % 2 === 0) return [a.send(text)];
       const media_ref = `mu_${n}`;

@@ -1,9 +1,9 @@
 import { lane, onStage, stayAttached, type TestTurn } from '@iris/testkit';
 import { expect, test } from '@jest/globals';
 
-test('TRN3 TRN1 C26: a turn of no time at all, four hundred times: busy, message, idle, in that order', () =>
+test('TRN3 TRN1 C26: a turn of no time at all, a thousand times: busy, message, idle, in that order', () =>
   onStage(async ({ world, agent, a, b }) => {
-    for (let i = 0; i < 400; i++) {
+    for (let i = 0; i < 1_000; i++) {
       // As fast as a device may send.
       if (i >= 290) await world.advance(50);
       await a.send(`question ${i}`);
@@ -13,7 +13,7 @@ test('TRN3 TRN1 C26: a turn of no time at all, four hundred times: busy, message
       await b.next('agent.idle');
     }
     const story = b.frames(['agent.busy', 'agent.idle', 'message']).map(({ type, payload }) => payload.role ?? type);
-    expect(story).toEqual(Array.from({ length: 400 }, () => ['user', 'agent.busy', 'assistant', 'agent.idle']).flat());
+    expect(story).toEqual(Array.from({ length: 1_000 }, () => ['user', 'agent.busy', 'assistant', 'agent.idle']).flat());
   }));
 
 test('TRN5: a lane’s messages wait their turn, in order; lanes do not wait for each other', () =>

@@ -13,6 +13,7 @@ import { type Dial, dialUrl, makeTenant, type Tenancy } from '@iris/testkit';
 export interface RealRig {
   readonly port: number;
   readonly device: Dial;
+  readonly agent: Dial;
   /** What was logged as an error. */
   readonly errors: string[];
   tenant(): Promise<Tenancy>;
@@ -65,6 +66,7 @@ export async function realRig(): Promise<RealRig> {
   return {
     port: server.port,
     device: dialUrl(`ws://127.0.0.1:${server.port}/ws`),
+    agent: dialUrl(`ws://127.0.0.1:${server.port}/agent`, { protocols: ['iris-agent.v1'] }),
     errors,
     tenant: () => makeTenant(store, `fuzz${++tenants}`, { at: Date.now() }),
     async close() {
