@@ -326,6 +326,17 @@ describe('an edge that goes', () => {
       expect((await b.next('message')).payload.text).toBe('still served');
     }));
 
+  test('HEL27: where both of two go at once, no other is there, and both say status restarting', () =>
+    onStage(
+      async ({ world, a, b }) => {
+        const stopping = world.edges.map((edge) => edge.stop());
+        for (const device of [a, b]) expect((await device.closed({ within_ms: 60_000 })).code).toBe(1012);
+        await Promise.all(stopping);
+        for (const device of [a, b]) expect(device.frames('status').map(({ payload }) => payload.state)).toEqual(['online', 'restarting']);
+      },
+      { unchecked: true },
+    ));
+
   test('HEL27: an operator’s word reaches every device as status restarting', () =>
     onStage(
       async ({ world, a, b }) => {

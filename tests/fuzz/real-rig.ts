@@ -71,7 +71,7 @@ export async function realRig(): Promise<RealRig> {
     tenant: () => makeTenant(store, `fuzz${++tenants}`, { at: Date.now() }),
     async close() {
       server.stopListening();
-      await edge.drain({ within_ms: 300, service: false });
+      await edge.drain({ within_ms: 300 });
       await edge.stop();
       await session.stop({ within_ms: 1_000 });
       await jobs.close();

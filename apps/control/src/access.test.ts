@@ -177,6 +177,7 @@ describe('roles', () => {
       'DELETE /v1/tenants/{tenant_id}',
       'POST /v1/tenants/import',
       'GET /v1/audit',
+      'POST /v1/restarting',
     ];
     const owners = ['GET /v1/tenants/{tenant_id}/export'];
     for (const { method, path, url, what, body } of await everyCall({ ...mine })) {

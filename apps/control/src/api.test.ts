@@ -165,6 +165,12 @@ test('a token for one device, one for any, one for the agent', async () => {
   expect((await call('POST', `/v1/tenants/${tenant_id}/tokens`, { kind: 'agent', agent_id: 'ag_none' })).status).toBe(404);
 });
 
+test('HEL27: an operator says that the service restarts: every edge hears it, and it is written down', async () => {
+  expect(await call('POST', '/v1/restarting')).toEqual({ status: 204, body: undefined });
+  expect(heard).toEqual([{ kind: 'restarting' }]);
+  expect((await call('GET', '/v1/audit')).body).toMatchObject({ events: [{ action: 'service.restarting' }] });
+});
+
 test('revoking a token is stored first and then told to every edge; again is no error; unknown and foreign read alike', async () => {
   const mine = await makeTenant();
   const other = await makeTenant();

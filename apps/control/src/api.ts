@@ -19,6 +19,7 @@ import { deviceRoutes } from './routes/devices.js';
 import { insightRoutes } from './routes/insight.js';
 import { pairingRoutes } from './routes/pairing.js';
 import { pushRoutes } from './routes/push.js';
+import { serviceRoutes } from './routes/service.js';
 import { tenantRoutes } from './routes/tenants.js';
 import { tokenRoutes } from './routes/tokens.js';
 import { ErrorBody } from './schemas.js';
@@ -128,6 +129,7 @@ export async function buildApi(deps: ControlDeps, config: ControlConfig): Promis
     channelRoutes,
     insightRoutes,
     archiveRoutes,
+    serviceRoutes,
   ];
   for (const add of all) add(api, routes);
   await api.ready();

@@ -4,10 +4,11 @@ import { bytes } from './testing/scripted-session.js';
 
 describe('drain', () => {
   test('HEL28 every socket is closed with 1012, spread over the time, without a status', async () => {
-    const { device, clock, edge, types } = await rig();
+    const { device, clock, edge, hub, types } = await rig();
+    hub.connect('another edge').serve('iris.edges', () => new Uint8Array());
     const sockets = [];
     for (let i = 0; i < 40; i++) sockets.push(await device(`d${i}`));
-    const done = edge.drain({ within_ms: 10_000, service: false });
+    const done = edge.drain({ within_ms: 10_000 });
     expect(edge.ready()).toBe(false);
     const left: number[] = [];
     for (let i = 0; i < 10; i++) {
@@ -22,10 +23,11 @@ describe('drain', () => {
     expect(sockets.flatMap((one) => types(one)).filter((type) => type === 'status')).toHaveLength(40);
   });
 
-  test('HEL27 when the service goes, devices are told before the first is closed', async () => {
+  test('HEL27 when the last edge goes, devices are told before the first is closed', async () => {
     const { device, clock, edge } = await rig();
     const [plain, shown] = [await device('d1'), await device('d2', { caps: { cursors: true } })];
-    const done = edge.drain({ within_ms: 1_000, service: true });
+    const done = edge.drain({ within_ms: 1_000 });
+    await clock.settle();
     expect(plain.heard.at(-1)).toMatchObject({ type: 'status', payload: { state: 'restarting' } });
     await clock.advance(1_500);
     await done;
@@ -33,6 +35,17 @@ describe('drain', () => {
       expect(socket.heard.at(-1)).toMatchObject({ type: 'status', payload: { state: 'restarting' } });
       expect(socket.closedWith?.code).toBe(1012);
     }
+  });
+
+  test('HEL27 while the broker cannot be asked who else is there, devices are told nothing', async () => {
+    const { device, clock, edge, edgeBus, types } = await rig();
+    const socket = await device('d1');
+    edgeBus.setConnected(false);
+    const done = edge.drain({ within_ms: 2_000 });
+    await clock.advance(4_000);
+    await done;
+    expect(types(socket).filter((type) => type === 'status')).toHaveLength(1);
+    expect(socket.closedWith?.code).toBe(1012);
   });
 
   test('HEL27 an operator’s word tells devices, and closes nobody', async () => {
@@ -47,7 +60,8 @@ describe('drain', () => {
   test('LNK37 agents are told first', async () => {
     const { agent, clock, edge } = await rig();
     const link = await agent();
-    const done = edge.drain({ within_ms: 2_000, service: false });
+    const done = edge.drain({ within_ms: 2_000 });
+    await clock.settle();
     expect(link.heard.at(-1)).toEqual({ v: 1, type: 'drain', payload: { deadline_ms: 2_000 } });
     await clock.advance(2_500);
     await done;
@@ -59,7 +73,7 @@ describe('drain', () => {
     const socket = await device();
     socket.say({ id: 1, type: 'history', chat_id: 'c', payload: {} });
     await clock.settle();
-    const done = edge.drain({ within_ms: 5_000, service: false });
+    const done = edge.drain({ within_ms: 5_000 });
     // Past every moment that chance could have given it.
     await clock.advance(4_200);
     expect(socket.closedWith).toBeUndefined();
@@ -74,7 +88,7 @@ describe('drain', () => {
     const { device, clock, edge } = await rig();
     const socket = await device();
     socket.say({ id: 1, type: 'history', chat_id: 'c', payload: {} });
-    const done = edge.drain({ within_ms: 3_000, service: false });
+    const done = edge.drain({ within_ms: 3_000 });
     await clock.advance(3_200);
     await done;
     expect(socket.closedWith?.code).toBe(1012);
@@ -83,7 +97,7 @@ describe('drain', () => {
   test('a socket that comes while it drains is sent elsewhere', async () => {
     const { connect, clock, edge, hello } = await rig();
     const before = connect();
-    void edge.drain({ within_ms: 2_000, service: false });
+    void edge.drain({ within_ms: 2_000 });
     if (!before.closedWith) before.say(hello());
     expect(connect().closedWith?.code).toBe(1012);
     await clock.advance(2_500);

@@ -17,6 +17,7 @@ import { forward } from './forward.js';
 import { greetingTick } from './hello.js';
 import type { HttpExchange } from './http-exchange.js';
 import { receive } from './inbound.js';
+import { takesDevices, wasLast } from './last-edge.js';
 import { closed } from './leave.js';
 import { wakePull } from './local/media-pull.js';
 import { mediaOverdue } from './media-ask.js';
@@ -42,8 +43,8 @@ export interface Edge {
   file(exchange: HttpExchange): void;
   /** Hear the bus. Resolves when requests of sockets can be answered as soon as a session instance is there. */
   start(): Promise<void>;
-  /** Leaves readiness and closes all sockets in waves with 1012; `service`: tell devices `status restarting` first. */
-  drain(options: { within_ms: number; service: boolean }): Promise<void>;
+  /** Leaves readiness and closes all sockets in waves with 1012; tells devices `status restarting` first when no other edge is there. */
+  drain(options: { within_ms: number }): Promise<void>;
   /** Close what is left and let go of bus and timers (which the caller closes). */
   stop(): Promise<void>;
   /** Whether new sockets should come here. */
@@ -156,6 +157,8 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
 
   let timer: Timer | undefined;
   let subscriptions: Subscription[] = [];
+  /** That devices are taken here. */
+  let there: Subscription | undefined;
   let ended: (() => void)[] = [];
   let started = false;
 
@@ -177,6 +180,10 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     };
   };
 
+  const leave = () => {
+    there?.end();
+    there = undefined;
+  };
   const self: Edge = {
     edge_id,
     file: (exchange) => void serveMedia(edge, exchange),
@@ -222,10 +229,13 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
         deps.meter.gauge('iris_edge_catching_up', () => stats().catching_up),
       ];
       timer = clock.every(tick_ms, tick);
+      there = takesDevices(bus);
       await bus.flush();
     },
-    async drain(options) {
-      await drain(edge, options);
+    async drain({ within_ms }) {
+      edge.draining = true;
+      leave();
+      await drain(edge, { within_ms, service: await wasLast(bus) });
       relay.stop();
     },
     async stop() {
@@ -235,6 +245,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
         if (connection.state.kind !== 'closed') connection.socket.close(closeCodes.restarting, 'this edge goes; connect again');
       await Promise.all([writeMarks(edge), ...edge.goodbyes]);
       timer?.cancel();
+      leave();
       for (const subscription of subscriptions) subscription.end();
       for (const end of ended) end();
       edge.forward.end();

@@ -56,7 +56,7 @@ await runPart('edge', config, async ({ instance, life, health, clock, random, id
     async ({ edge, server }) => {
       // New sockets go elsewhere, the old ones are closed spread out, and what they were owed is answered before.
       server.stopListening();
-      await edge.drain({ within_ms: config.drain_ms, service: false });
+      await edge.drain({ within_ms: config.drain_ms });
       await edge.stop();
       server.close();
     },

@@ -143,7 +143,7 @@ export async function startSingle(start: Start): Promise<System> {
     },
     async ({ made, server }) => {
       server.stopListening();
-      await made.drain({ within_ms: 300, service: true });
+      await made.drain({ within_ms: 300 });
       await made.stop();
       server.close();
     },

@@ -8,6 +8,8 @@ export const subjects = {
   mediaReady: (session_id: SessionId) => `iris.media.${session_id}`,
   /** Frames, answers and orders to one edge: {@link ToEdge} batches. */
   edge: (edge_id: EdgeId) => `iris.edge.${edge_id}`,
+  /** Served by every edge that takes devices: one that goes asks whether it is the last. Both empty. */
+  edges: 'iris.edges',
   /** Session instances say that they are there: {@link Announcement}. */
   announce: 'iris.announce',
   /** An edge that has just come asks them to say so now. Empty. */

@@ -204,6 +204,10 @@ export function program(io: { print: (text: string) => void; call?: Call; client
 
   function insightCommands() {
     iris
+      .command('restarting')
+      .description('tell every connected device that the service restarts; nobody is disconnected by it')
+      .action(() => show(call('POST', '/v1/restarting')));
+    iris
       .command('usage <tenant>')
       .description('messages, turns and files of each day')
       .option('--from <day>', 'YYYY-MM-DD; default 30 days back')

@@ -55,7 +55,7 @@ export async function startEdgePart({ edge_id, node, groups, log, config }: Edge
     answerPush: (body, address) => edge.answerPush(body, address),
     stats: () => edge.stats(),
     async stop() {
-      await edge.drain({ within_ms: 5_000, service: false });
+      await edge.drain({ within_ms: 5_000 });
       await edge.stop();
     },
   };
