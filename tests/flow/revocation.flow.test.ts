@@ -48,7 +48,7 @@ async function revoke(stage: Stage, by: (stage: Stage) => Promise<Control>): Pro
   return stage.world.time.now();
 }
 
-describe.each([0, 1])('C133 HEL25: on edge %s', (edge) => {
+describe.each([0, 1])('C133 HEL15: on edge %s', (edge) => {
   test.each(ends)('%s: within a second no frame, no part of an upload, and its socket is closed', (_, by) =>
     push(
       async (stage) => {
@@ -82,7 +82,7 @@ describe.each([0, 1])('C133 HEL25: on edge %s', (edge) => {
   );
 });
 
-describe('C133 HEL25 PSH7: no push follows', () => {
+describe('C133 HEL15 PSH7: no push follows', () => {
   test.each(ends)('%s: neither for what comes then, nor what is decided, nor what waits for its next try', (_, by) =>
     push(
       async (stage) => {

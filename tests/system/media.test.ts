@@ -2,6 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { runAgent } from '@iris/agent-link';
+import { type Control, natsBus, subjects } from '@iris/bus';
+import type { DeviceId, TokenId } from '@iris/protocol';
 import { type Cluster, type ClusterTenant, cluster, pull, sendBytes, sha256Of, type TestDevice, upload } from '@iris/testkit';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import sharp from 'sharp';
@@ -236,6 +238,64 @@ test('UPL17: two come by one link at once, through two edges: one of them is the
     expect([entry!.sha256, sha256Of((await pull(device, entry!.media_id)).bytes)]).toEqual([whole, whole]);
   }
 }, 60_000);
+
+const ends: readonly (readonly [string, (tenant: ClusterTenant) => Promise<Control>])[] = [
+  [
+    'its token is revoked',
+    async ({ tenant_id }) => {
+      await all.store.tokens.revoke(tenant_id, 'device-token' as TokenId, Date.now());
+      return { kind: 'revoked', tenant_id, token_id: 'device-token' };
+    },
+  ],
+  [
+    'the device is revoked',
+    async ({ tenant_id }) => {
+      await all.store.devices.revoke(tenant_id, 'phone' as DeviceId, Date.now());
+      return { kind: 'revoked', tenant_id, device_id: 'phone' };
+    },
+  ],
+  [
+    'the tenant is suspended',
+    async ({ tenant_id }) => {
+      await all.store.tenants.setState(tenant_id, 'suspended');
+      return { kind: 'revoked', tenant_id };
+    },
+  ],
+];
+test.each(ends)(
+  'C133 HEL15 UPL17: %s: what comes by a link breaks off, on any edge, and the link opens nothing more',
+  async (what, end) => {
+    const tenant = await all.tenant();
+    const { tenant_id } = tenant;
+    const size = 300 * KiB;
+    const start = { media_ref: 'mu_link', kind: 'file', mime: 'a/b', size, link: true };
+    const devices = [await tenant.join('phone'), await tenant.join('tablet')];
+    const [mine, others] = await Promise.all(
+      devices.map(async (device) => (await device.request('media.upload.start', start)).payload.url as string),
+    );
+    const row = async () => (await all.store.media.byRef(tenant_id, 'phone' as DeviceId, 'mu_link'))!;
+    const begun = (await row()).object_id;
+    const { hostname, port, pathname } = at(1, mine!);
+    const line = connect(Number(port), hostname);
+    const broken = new Promise((resolve) => line.on('close', resolve));
+    line.on('error', () => {});
+    line.write(`PUT ${pathname} HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`);
+    line.write(new Uint8Array(100 * KiB));
+    // It is taken once it has a place of its own.
+    while ((await row()).object_id === begun);
+    const bus = await natsBus({ servers: [all.nats.url] });
+    bus.publish(subjects.control, new TextEncoder().encode(JSON.stringify(await end(tenant))));
+    await bus.flush();
+    await bus.close();
+    await Promise.all([broken, devices[0]!.closed()]);
+    const put = async (edge: number, url: string) => (await fetch(at(edge, url), { method: 'PUT', body: new Uint8Array(size) })).status;
+    expect([await put(0, mine!), await put(1, mine!)]).toEqual([403, 403]);
+    expect((await row()).state).toBe('uploading');
+    // Another device's is its own.
+    expect(await put(0, others!)).toBe(what === 'the device is revoked' ? 201 : 403);
+  },
+  60_000,
+);
 
 test('UPL9 UPL14: the edge is killed in mid-upload, at several offsets: nothing half stored is visible, and what is gone on with ends with the right hash', async () => {
   const tenant = await all.tenant();

@@ -92,7 +92,7 @@ test('PSH3 PSH9 PSH17: each provider is spoken to; a worker is killed while it s
   expect((await ledger('phone')).map(({ state }) => state)).toEqual(expect.not.arrayContaining(['sent', 'failed', 'pending']));
 }, 120_000);
 
-test('C133 HEL25 PSH7: a token is revoked: within a second its sockets are closed on every edge, in the midst of a stream and an upload; no push follows', async () => {
+test('C133 HEL15 PSH7: a token is revoked: within a second its sockets are closed on every edge, in the midst of a stream and an upload; no push follows', async () => {
   const { tenant_id } = tenant;
   const { store } = world;
   const token_id = 'stolen' as TokenId;

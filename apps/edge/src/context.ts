@@ -9,7 +9,9 @@ import type { EdgeConfig } from './config.js';
 import type { DeviceConnection } from './connection.js';
 import type { Feed } from './feed.js';
 import type { Forward } from './forward.js';
+import type { HttpExchange } from './http-exchange.js';
 import type { Asker } from './media-ask.js';
+import type { MediaClaim } from './media-link.js';
 import type { Pages } from './pages.js';
 import type { Answering } from './push-answer.js';
 import type { Addresses } from './rate-limit.js';
@@ -68,14 +70,16 @@ export interface EdgeContext {
   readonly greeting: Set<DeviceConnection | AgentLink>;
   /** Agents' links past hello. */
   readonly links: Set<AgentLink>;
-  /** Connections whose hello is being tried at their address's cost. */
-  readonly trying: Map<DeviceConnection | AgentLink, 'here' | 'everywhere'>;
+  /** Whose hello or answer is being tried at their address's cost, and whether that was taken from the bucket of all edges too. */
+  readonly trying: Map<object, { readonly address: string; everywhere: boolean }>;
   /** Tokens that were good lately, hashed: their holders are not locked out by what others at their address try. */
   readonly good_tokens: Set<string>;
   /** Revocations of the last seconds, for those whose hello was being answered meanwhile. */
   readonly revoked: { readonly tenant_id: TenantId; readonly token_id?: string; readonly device_id?: string; readonly tick: number }[];
   /** Send buckets of devices that are gone for a moment, so that a new connection is no new bucket. */
   readonly left_buckets: Map<string, number>;
+  /** Requests for files that are being answered, and the links that they follow. */
+  readonly following: Map<HttpExchange, MediaClaim>;
   /** Unregistrations under way. */
   readonly goodbyes: Set<Promise<void>>;
   draining: boolean;

@@ -100,6 +100,14 @@ export function control(edge: EdgeContext, data: Uint8Array) {
       (token_id === undefined || link.token_id === token_id)
     )
       link.socket.close(4403, 'revoked');
+  // What was given to all of a tenant ends with the tenant, what was given to one with that one.
+  for (const [exchange, { tenant_id: whose, by }] of edge.following)
+    if (
+      whose === tenant_id &&
+      (token_id === undefined || by?.token_id === token_id) &&
+      (device_id === undefined || by?.device_id === device_id)
+    )
+      exchange.cut();
 }
 
 const isPart = ({ token_id, device_id }: EdgeContext['revoked'][number]) => token_id !== undefined || device_id !== undefined;

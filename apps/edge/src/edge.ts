@@ -111,6 +111,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     greeting: new Set(),
     links: new Set(),
     trying: new Map(),
+    following: new Map(),
     good_tokens: new Set(),
     revoked: [],
     left_buckets: new Map(),

@@ -14,6 +14,8 @@ export interface HttpExchange {
   reply(status: string, headers?: readonly (readonly [string, string])[]): void;
   /** With `length` bytes, at the peer's pace. Resolves when they are handed over, or the peer is gone; rejects when they end short. */
   stream(status: string, headers: readonly (readonly [string, string])[], length: number, bytes: AsyncIterable<Uint8Array>): Promise<void>;
+  /** Drop the connection: nothing more of the body is read, and nothing is answered. */
+  cut(): void;
 }
 
 /** Bytes of a body that may wait before the peer is asked to stop. */
@@ -88,6 +90,14 @@ export function httpExchange(res: HttpResponse, req: HttpRequest, method: HttpEx
         head(status, headers);
         res.end('', close);
       });
+    },
+    cut() {
+      if (over) return;
+      over = true;
+      aborted = true;
+      chunks.length = 0;
+      signal();
+      res.close();
     },
     async stream(status, headers, length, bytes) {
       if (over) return;

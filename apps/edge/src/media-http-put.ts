@@ -24,8 +24,11 @@ function saidIn(header: string, size: number): Said {
 }
 
 /** A file comes by a link, whole or from where it broke off. Answers exactly once. */
-export async function takeMedia(edge: EdgeContext, exchange: HttpExchange, { tenant_id, media_id }: MediaClaim): Promise<void> {
-  const { size, sha256, complete, ...now } = await askAboutMedia(edge, tenant_id, 'media.accept', { media_id });
+export async function takeMedia(edge: EdgeContext, exchange: HttpExchange, { tenant_id, media_id, by }: MediaClaim): Promise<void> {
+  const { size, sha256, complete, ...now } = await askAboutMedia(edge, tenant_id, 'media.accept', {
+    media_id,
+    ...(by === undefined ? {} : { by }),
+  });
   const said = saidIn(exchange.content_range, size);
   if (said === 'wrong') return answer(exchange, '400 Bad Request');
   if (complete) return answer(exchange, said === 'where' ? '201 Created' : '404 Not Found');

@@ -33,6 +33,7 @@ export async function serveMedia(edge: EdgeContext, exchange: HttpExchange): Pro
   const wanted = exchange.method === 'put' ? 'put' : 'get';
   if (claim === undefined) return exchange.reply('403 Forbidden');
   if (claim.op !== wanted) return exchange.reply('405 Method Not Allowed');
+  edge.following.set(exchange, claim);
   try {
     if (claim.op === 'put') await takeMedia(edge, exchange, claim);
     else await give(edge, exchange, claim);
@@ -43,6 +44,8 @@ export async function serveMedia(edge: EdgeContext, exchange: HttpExchange): Pro
     }
     edge.log.warn('edge.media_http_failed', { op: claim.op, media_id: claim.media_id, error });
     exchange.reply('503 Service Unavailable');
+  } finally {
+    edge.following.delete(exchange);
   }
 }
 

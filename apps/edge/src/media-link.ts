@@ -1,4 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { MediaLinkHolder } from '@iris/bus';
 import { encode, type TenantId } from '@iris/protocol';
 import type { EdgeContext } from './context.js';
 
@@ -9,6 +10,8 @@ export interface MediaClaim {
   readonly media_id: string;
   /** Milliseconds since 1970. */
   readonly expires_at: number;
+  /** With `put`: whom it was given to, and ends with. */
+  readonly by?: MediaLinkHolder;
 }
 
 export const linksPath = '/media/';
@@ -17,8 +20,9 @@ const text = new TextDecoder();
 const sign = (secret: string, claim: string): Buffer => createHmac('sha256', secret).update(`iris media\n${claim}`).digest();
 
 /** A path that any edge with the same secret honours until it expires. */
-export function mediaPath(secret: string, { op, tenant_id, media_id, expires_at }: MediaClaim): string {
-  const claim = Buffer.from(JSON.stringify([op, tenant_id, media_id, expires_at])).toString('base64url');
+export function mediaPath(secret: string, { op, tenant_id, media_id, expires_at, by }: MediaClaim): string {
+  const whose = by === undefined ? [] : [by];
+  const claim = Buffer.from(JSON.stringify([op, tenant_id, media_id, expires_at, ...whose])).toString('base64url');
   return `${linksPath}${claim}.${sign(secret, claim).toString('base64url')}`;
 }
 
@@ -28,26 +32,21 @@ export function mediaClaim(secret: string, name: string, now: number): MediaClai
   const given = Buffer.from(signature, 'base64url');
   const right = sign(secret, claim);
   if (more.length > 0 || given.length !== right.length || !timingSafeEqual(given, right)) return undefined;
-  const [op, tenant_id, media_id, expires_at] = JSON.parse(Buffer.from(claim, 'base64url').toString()) as [
+  const [op, tenant_id, media_id, expires_at, by] = JSON.parse(Buffer.from(claim, 'base64url').toString()) as [
     MediaClaim['op'],
     TenantId,
     string,
     number,
+    MediaLinkHolder?,
   ];
-  return expires_at > now ? { op, tenant_id, media_id, expires_at } : undefined;
+  return expires_at > now ? { op, tenant_id, media_id, expires_at, ...(by === undefined ? {} : { by }) } : undefined;
 }
 
 /** Where a file can be had for a while; undefined when links are off. */
-export function linkTo(
-  edge: EdgeContext,
-  tenant_id: TenantId,
-  media_id: string,
-  op: MediaClaim['op'],
-  expires_at: number,
-): string | undefined {
+export function linkTo(edge: EdgeContext, claim: MediaClaim): string | undefined {
   const { media_secret, public_url } = edge.config;
   if (media_secret === undefined) return undefined;
-  return `${public_url?.replace(/\/$/, '') ?? ''}${mediaPath(media_secret, { op, tenant_id, media_id, expires_at })}`;
+  return `${public_url?.replace(/\/$/, '') ?? ''}${mediaPath(media_secret, claim)}`;
 }
 
 const linksOff = encode({ type: 'error', payload: { code: 'unsupported', message: 'links to files are off here' } });
@@ -65,7 +64,7 @@ interface Payload {
  * The same frame with links in its media entries, for one that asked for them. Links are short-lived, and frames are kept: so they come in
  * when a frame goes out, and not before.
  */
-export function withLinks(edge: EdgeContext, tenant_id: TenantId, body: Uint8Array): Uint8Array {
+export function withLinks(edge: EdgeContext, tenant_id: TenantId, body: Uint8Array, by?: MediaLinkHolder): Uint8Array {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   if (!marks.some((mark) => bytes.includes(mark))) return body;
   if (edge.config.media_secret === undefined) return bytes.includes(marks[1]!) ? linksOff : body;
@@ -74,13 +73,15 @@ export function withLinks(edge: EdgeContext, tenant_id: TenantId, body: Uint8Arr
   const period = edge.config.media_link_ms;
   const expires_at = (Math.floor(edge.clock.now() / period) + 2) * period;
   const linked = (entry: Entry): Entry =>
-    typeof entry.media_id === 'string' ? { ...entry, url: linkTo(edge, tenant_id, entry.media_id, 'get', expires_at) } : entry;
+    typeof entry.media_id === 'string'
+      ? { ...entry, url: linkTo(edge, { op: 'get', tenant_id, media_id: entry.media_id, expires_at }) }
+      : entry;
   const within = <T extends { readonly media?: Entry[] }>(one: T): T =>
     one.media === undefined ? one : { ...one, media: one.media.map(linked) };
   const { payload } = frame;
   const next =
     frame.type === 'media.grant'
-      ? { ...payload, url: linkTo(edge, tenant_id, String(payload.media_id), 'put', (payload as { expires_at?: number }).expires_at ?? 0) }
+      ? { ...payload, url: linkTo(edge, { ...granted(payload), op: 'put', tenant_id, ...(by === undefined ? {} : { by }) }) }
       : frame.type === 'media.offer'
         ? linked(payload as Entry)
         : {
@@ -90,3 +91,5 @@ export function withLinks(edge: EdgeContext, tenant_id: TenantId, body: Uint8Arr
           };
   return encode({ ...frame, payload: next } as never);
 }
+
+const granted = ({ media_id, expires_at = 0 }: Payload & { readonly expires_at?: number }) => ({ media_id: String(media_id), expires_at });

@@ -12,7 +12,7 @@ export interface MediaAsks {
   /** They will not be. */
   readonly 'media.abandon': { readonly ask: { readonly media_id: MediaId }; readonly answer: { readonly ok: true } };
   /** A file comes over HTTP, or from its beginning again; with `object_id` its bytes begin anew, there. */
-  readonly 'media.accept': { readonly ask: { readonly media_id: string; readonly object_id?: ObjectId }; readonly answer: MediaAccepted };
+  readonly 'media.accept': { readonly ask: MediaAccept; readonly answer: MediaAccepted };
   /** Where the bytes of a file are. */
   readonly 'media.find': { readonly ask: MediaFind; readonly answer: MediaFound };
 }
@@ -48,6 +48,17 @@ export interface MediaCommit {
 }
 export interface MediaCommitted {
   readonly sha256: string;
+}
+export interface MediaAccept {
+  readonly media_id: string;
+  readonly object_id?: ObjectId;
+  /** Whom the link was given to. Refused with `auth` when that was revoked. */
+  readonly by?: MediaLinkHolder;
+}
+/** A device, or an agent: links to upload with end with their token, and with the device. */
+export interface MediaLinkHolder {
+  readonly token_id: string;
+  readonly device_id?: string;
 }
 export interface MediaAccepted {
   readonly object_id: ObjectId;

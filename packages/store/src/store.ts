@@ -88,6 +88,8 @@ export interface Tokens {
   create(row: NewToken): Promise<void>;
   /** By hash alone would be enough; the tenant keeps the lookup inside one partition. Revoked ones too. */
   find(tenant_id: TenantId, hash: string): Promise<TokenRow | undefined>;
+  /** Revoked ones too. */
+  get(tenant_id: TenantId, token_id: TokenId): Promise<TokenRow | undefined>;
   list(tenant_id: TenantId): Promise<TokenRow[]>;
   /** False when there is no such token. One that was revoked before keeps its time, and is true again: a retry may go on from here. */
   revoke(tenant_id: TenantId, token_id: TokenId, at: number): Promise<boolean>;

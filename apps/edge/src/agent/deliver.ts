@@ -18,7 +18,7 @@ export function agentAnswered(edge: EdgeContext, link: AgentLink, record: Extrac
   if (request === undefined) return;
   measure(edge, request);
   if (link.state.kind !== 'linked' || record.body.length === 0) return;
-  const body = withLinks(edge, link.tenant_id, record.body);
+  const body = withLinks(edge, link.tenant_id, record.body, { token_id: link.token_id });
   link.socket.send(request.id === undefined ? body : splice(body, { id: request.id }));
 }
 
@@ -30,7 +30,7 @@ export function agentFrame(edge: EdgeContext, link: AgentLink, { seq, body }: Ex
     if (seq !== state.sent_seq + 1) return edge.log.debug('edge.agent_seq', { seq, sent_seq: state.sent_seq });
     state.sent_seq = seq;
   }
-  link.socket.send(withLinks(edge, link.tenant_id, body));
+  link.socket.send(withLinks(edge, link.tenant_id, body, { token_id: link.token_id }));
   // What it does not read it gets again on its next link.
   if (link.socket.buffered() > edge.config.hard_mark_bytes * 4) link.socket.terminate();
 }

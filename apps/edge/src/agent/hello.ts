@@ -125,7 +125,7 @@ export function agentHelloAnswered(edge: EdgeContext, link: AgentLink, n: number
     malformed_since: 0,
   };
   answer.frames.forEach((frame, i) => {
-    const bytes = withLinks(edge, answer.tenant_id, Buffer.from(frame));
+    const bytes = withLinks(edge, answer.tenant_id, Buffer.from(frame), { token_id: answer.token_id });
     link.socket.send(i === 0 && id !== undefined ? splice(bytes, { id }) : bytes);
   });
   for (const data of state.waiting) receive(data);

@@ -24,7 +24,7 @@ export function mediaUploadLink(
   );
 }
 
-async function begin(edge: EdgeContext, { feed, device_id }: Member, payload: UpFrameOf<'media.upload.start'>['payload']) {
+async function begin(edge: EdgeContext, { feed, device_id, token_id }: Member, payload: UpFrameOf<'media.upload.start'>['payload']) {
   const { tenant_id } = feed;
   if (edge.config.media_secret === undefined) throw unsupported('link: links to files are off here');
   const { media_ref, kind, mime, size, filename, sha256 } = payload;
@@ -35,7 +35,7 @@ async function begin(edge: EdgeContext, { feed, device_id }: Member, payload: Up
     ...(sha256 === undefined ? {} : { sha256: sha256.toLowerCase() }),
   });
   const expires_at = edge.clock.now() + link_ms;
-  const url = linkTo(edge, tenant_id, begun.media_id, 'put', expires_at)!;
+  const url = linkTo(edge, { op: 'put', tenant_id, media_id: begun.media_id, expires_at, by: { token_id, device_id } })!;
   if (begun.sha256 !== undefined) return { media_ref, offset: size, url, expires_at };
   const kept = begun.resumed ? await edge.media.resume(tenant_id, begun.object_id) : undefined;
   await kept?.writer.suspend();

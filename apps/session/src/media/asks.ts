@@ -1,6 +1,6 @@
-import type { MediaAsk, MediaAsks } from '@iris/bus';
-import { notFound, RequestError, rateLimited, type TenantId } from '@iris/protocol';
-import type { MediaRow } from '@iris/store';
+import type { MediaAsk, MediaAsks, MediaLinkHolder } from '@iris/bus';
+import { type DeviceId, notFound, RequestError, rateLimited, type TenantId, type TokenId } from '@iris/protocol';
+import type { MediaRow, Store } from '@iris/store';
 import type { Context } from '../context.js';
 import { quotasOf } from '../handlers/lookup.js';
 import { keptFilename } from '../rules/filename.js';
@@ -71,7 +71,8 @@ const abandon: Handler<'media.abandon'> = async (tenant_id, { media_id }, { stor
   return { ok: true };
 };
 
-const accept: Handler<'media.accept'> = async (tenant_id, { media_id, object_id }, { store }) => {
+const accept: Handler<'media.accept'> = async (tenant_id, { media_id, object_id, by }, { store }) => {
+  if (by !== undefined && !(await stands(tenant_id, by, store))) throw new RequestError('auth', 'not accepted');
   if (object_id !== undefined) await store.media.restart(tenant_id, media_id, object_id);
   const row = await store.media.get(tenant_id, media_id);
   if (row === undefined || row.object_id === null || row.state === 'unused') throw notFound('media_id');
@@ -79,7 +80,20 @@ const accept: Handler<'media.accept'> = async (tenant_id, { media_id, object_id 
   return { object_id: row.object_id, size: row.size, ...(row.sha256 === '' ? {} : { sha256: row.sha256 }) };
 };
 
-const find: Handler<'media.find'> = async (tenant_id, { media_id, device_id }, { store }) => {
+/** A token that has run out opens nothing more, but what it has opened stays. */
+async function stands(tenant_id: TenantId, { token_id, device_id }: MediaLinkHolder, store: Store): Promise<boolean> {
+  const [tenant, token, device] = await Promise.all([
+    store.tenants.get(tenant_id),
+    store.tokens.get(tenant_id, token_id as TokenId),
+    device_id === undefined ? undefined : store.devices.get(tenant_id, device_id as DeviceId),
+  ]);
+  const known = device_id === undefined || device?.revoked_at === null;
+  return tenant?.state === 'active' && token?.revoked_at === null && known;
+}
+
+const find: Handler<'media.find'> = async (tenant_id, { media_id, device_id }, { store, directory }) => {
+  // Links are given to all of a tenant, and end with it.
+  if ((await directory.tenant(tenant_id))?.active !== true) throw notFound('media_id');
   const row = await store.media.get(tenant_id, media_id);
   const seen =
     row !== undefined && (row.state === 'attached' || row.state === 'offered' || (row.state === 'uploaded' && own(row, device_id)));

@@ -15,7 +15,7 @@ const token = (tenant_id: TenantId, created_at: number): NewToken => ({
 
 export function tokens(subject: Subject): void {
   describe('tokens', () => {
-    test('find: by tenant and hash, never in another tenant', async () => {
+    test('find and get: by tenant and hash, or id, never in another tenant', async () => {
       const { a, b } = subject();
       const { tenant_id } = await newTenant(subject());
       const other = await newTenant(subject());
@@ -24,6 +24,9 @@ export function tokens(subject: Subject): void {
       expect(await b.tokens.find(tenant_id, row.hash)).toEqual({ ...row, role: null, label: '', expires_at: null, revoked_at: null });
       expect(await b.tokens.find(other.tenant_id, row.hash)).toBeUndefined();
       expect(await b.tokens.find(tenant_id, 'unknown')).toBeUndefined();
+      expect(await b.tokens.get(tenant_id, row.token_id)).toEqual(await a.tokens.find(tenant_id, row.hash));
+      expect(await b.tokens.get(other.tenant_id, row.token_id)).toBeUndefined();
+      expect(await b.tokens.get(tenant_id, unique<TokenId>('tk'))).toBeUndefined();
     });
 
     test('create: rejects a second one of the same id or hash, and an unknown tenant', async () => {

@@ -12,6 +12,7 @@ export function memoryTokens(state: MemoryState): Tokens {
       tenant.tokens.set(row.token_id, { role: null, label: '', expires_at: null, ...copy(row), revoked_at: null });
     },
     find: async (tenant_id, hash) => copy([...(state.tenants.get(tenant_id)?.tokens.values() ?? [])].find((token) => token.hash === hash)),
+    get: async (tenant_id, token_id) => copy(state.tenants.get(tenant_id)?.tokens.get(token_id)),
     list: async (tenant_id) =>
       [...(state.tenants.get(tenant_id)?.tokens.values() ?? [])].sort((a, b) => a.created_at - b.created_at).map(copy),
     async revoke(tenant_id, token_id, at) {

@@ -10,6 +10,7 @@ export function prismaTokens({ prisma, sql }: Database): Tokens {
     },
     find: async (tenant_id, hash) =>
       maybeRowOf<TokenRow>(await prisma.token.findUnique({ where: { tenant_id_hash: { tenant_id, hash } } })),
+    get: async (tenant_id, token_id) => maybeRowOf<TokenRow>(await prisma.token.findFirst({ where: { tenant_id, token_id } })),
     async list(tenant_id) {
       const orderBy = [{ created_at: 'asc' }, { token_id: 'asc' }] as const;
       return (await prisma.token.findMany({ where: { tenant_id }, orderBy: [...orderBy] })).map(rowOf<TokenRow>);
