@@ -621,6 +621,24 @@ describe('PSH17: answering from the notification', () => {
       expect((await world.store.pickers.get(stage.tenant.tenant_id, picker_id as never))?.value).toBe('no');
     }));
 
+  test('PSH17 LIM8: guessed tokens count as hellos do, on all edges together, and the right one is taken once there is something left', () =>
+    push(async (stage) => {
+      const { world, tenant, a } = stage;
+      const { token, running } = await answering(stage);
+      const statuses: number[] = [];
+      for (let n = 0; n < 24; n++) statuses.push((await answer(stage, { token: `${token}${n}`, value: 'yes' }, n % 2)).status);
+      expect(statuses.filter((status) => status === 401)).toHaveLength(20);
+      expect(statuses.slice(20)).toEqual([429, 429, 429, 429]);
+      // A hello of the same address has nothing left either.
+      const guess = tenant.device('guess', { edge: 1, address: '127.0.0.1', token: `${tenant.device_token}x` });
+      await guess.connect();
+      expect((await guess.hello()).payload.code).toBe('rate_limited');
+      await world.advance(12_000);
+      expect(await answer(stage, { token, value: 'yes' }, 1)).toEqual({ status: 200, body: { ok: true } });
+      running.end();
+      await a.next('agent.idle');
+    }));
+
   test('PSH17: ntfy’s buttons carry the same', () =>
     push(async (stage) => {
       const { world, a } = stage;

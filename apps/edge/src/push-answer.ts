@@ -2,6 +2,7 @@ import { pushAnswer as type } from '@iris/bus';
 import { type ErrorCode, limits, nestsDeeperThan, tenantOfToken } from '@iris/protocol';
 import type { Caller } from './connection.js';
 import type { EdgeContext } from './context.js';
+import { attempt, tried } from './knock.js';
 
 /** An HTTP answer, as JSON. */
 export interface HttpReply {
@@ -29,7 +30,7 @@ const statuses: Readonly<Record<ErrorCode, number>> = {
 
 /**
  * `POST /push/answer {token, value}`: answers a picker from its notification. `{ok:true}`, or `{error: {code, message}}` with one of the six codes.
- * Wrong tokens of an address count as its wrong hellos do.
+ * Wrong tokens of an address count as its wrong hellos do, on all edges together.
  */
 export function answerPush(edge: EdgeContext, body: string, address: string): Promise<HttpReply> {
   const asked = parsed(body);
@@ -38,40 +39,43 @@ export function answerPush(edge: EdgeContext, body: string, address: string): Pr
   if (tenant_id === undefined) return Promise.resolve(refusal('auth', 'token: not accepted'));
   if (edge.draining) return Promise.resolve(refusal('internal', 'try again'));
   return new Promise((resolve) => {
-    edge.addresses.attempt(address, edge.clock.now(), (wait_ms) => {
-      if (wait_ms > 0) {
+    const done = (reply: HttpReply) => {
+      tried(edge, caller, reply.status !== statuses.auth);
+      edge.answering.delete(caller.connection_id);
+      edge.forward.leave(caller);
+      resolve(reply);
+    };
+    const caller: Answering = {
+      connection_id: edge.newConnectionId(),
+      peer: 'device',
+      tenant_id,
+      device_id: undefined,
+      agent_id: undefined,
+      epoch: undefined,
+      pinned: undefined,
+      asked: 0,
+      in_flight: undefined,
+      in_flight_bytes: 0,
+      unsent: 0,
+      instance: undefined,
+      leaving: false,
+      settle(frame) {
+        edge.forward.settle(caller, 1);
+        done(replyOf(frame));
+      },
+    };
+    attempt(edge, {
+      who: caller,
+      address,
+      gone: () => false,
+      go() {
+        edge.answering.set(caller.connection_id, caller);
+        edge.forward.ask(caller, { type, id: undefined, body: utf8.encode(JSON.stringify(asked)), deadline_ms });
+      },
+      refuse() {
         edge.meters.limited.add(1, { what: 'push.answer' });
         resolve(refusal('rate_limited', 'too many answers that were not accepted'));
-        return false;
-      }
-      const done = (reply: HttpReply) => {
-        edge.addresses.tried(address, edge.clock.now(), reply.status !== 401);
-        edge.answering.delete(caller.connection_id);
-        edge.forward.leave(caller);
-        resolve(reply);
-      };
-      const caller: Answering = {
-        connection_id: edge.newConnectionId(),
-        peer: 'device',
-        tenant_id,
-        device_id: undefined,
-        agent_id: undefined,
-        epoch: undefined,
-        pinned: undefined,
-        asked: 0,
-        in_flight: undefined,
-        in_flight_bytes: 0,
-        unsent: 0,
-        instance: undefined,
-        leaving: false,
-        settle(frame) {
-          edge.forward.settle(caller, 1);
-          done(replyOf(frame));
-        },
-      };
-      edge.answering.set(caller.connection_id, caller);
-      edge.forward.ask(caller, { type, id: undefined, body: utf8.encode(JSON.stringify(asked)), deadline_ms });
-      return true;
+      },
     });
   });
 }
