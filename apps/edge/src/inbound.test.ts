@@ -190,6 +190,32 @@ describe('rates', () => {
     expect(socket.closedWith?.code).toBe(4429);
   });
 
+  test('LIM6 LIM7 what is over the rate is refused by what it says first, whatever follows: no such frame is decoded', async () => {
+    const { device, session, clock } = await rig();
+    session.helloWith = { quotas: { ...quotas, sends_per_second: 1, sends_burst: 1, frames_per_second: 1, frames_burst: 4 } };
+    session.handlers.set('message.send', () => ({ body: bytes({ type: 'ack', payload: { ok: true } }) }));
+    const socket = await device();
+    socket.say({ id: 1, type: 'message.send', payload: { text: 'x' } });
+    socket.raw('{"type":"message.send","id":"two","payload":{"text":');
+    // What is no send has a rate of its own, and is looked at.
+    socket.raw('{"type":"history","id":3,"payload":');
+    socket.say({ id: 4, type: 'ping', payload: {} });
+    socket.raw('{"v":1,"id":5,"type":"ping","payload":');
+    socket.raw('{"payload":{},"id":6,"type":"ping"}');
+    await clock.settle();
+    const answers = socket.heard.slice(2).map(({ type, id, payload }) => [id, type === 'error' ? payload.code : type]);
+    expect(answers).toEqual([
+      ['two', 'rate_limited'],
+      [undefined, 'unsupported'],
+      [4, 'pong'],
+      [5, 'rate_limited'],
+      [6, 'rate_limited'],
+      [1, 'ack'],
+    ]);
+    expect(session.requests.filter((one) => one.type === 'message.send')).toHaveLength(1);
+    expect(socket.closedWith).toBeUndefined();
+  });
+
   test('OUT9 unanswered requests of one device are bounded in bytes', async () => {
     const { device, session, clock } = await rig({ in_flight_bytes: 10_000 });
     const socket = await device();

@@ -1,4 +1,5 @@
-import { decode, limits, type UpFrame, type UpRow } from '@iris/protocol';
+import { isUtf8 } from 'node:buffer';
+import { decode, glance, limits, rowOf, type UpFrame, type UpRow } from '@iris/protocol';
 import { admit } from '@iris/runtime';
 import { type DeviceConnection, type Member, memberOf } from './connection.js';
 import type { EdgeContext } from './context.js';
@@ -25,6 +26,16 @@ export function receive(edge: EdgeContext, connection: DeviceConnection, data: U
   if (binary && wait > 0 && member.uploads?.open === undefined) return limited(edge, connection, member, undefined, wait);
   if (binary) return uploadBytes(edge, connection, member, data, wait);
   if (data.length > limits.frame_bytes) return close(edge, connection, 'too_big');
+  if (wait > 0 || sendsWait(edge, member) > 0) {
+    // What is refused whatever it says costs no more than to see what it is called.
+    const said = glance(data);
+    const wait_ms = said?.type === 'message.send' ? Math.max(wait, sendsWait(edge, member)) : wait;
+    if (said !== undefined && wait_ms > 0) {
+      if (!isUtf8(data)) return close(edge, connection, 'not_utf8');
+      edge.meters.frames_in.add(1, { peer: 'device', type: rowOf(said.type)?.up === undefined ? 'unknown' : said.type });
+      return limited(edge, connection, member, said.id, wait_ms);
+    }
+  }
   const text = textOf(data);
   if (text === undefined) return close(edge, connection, 'not_utf8');
 
@@ -83,6 +94,12 @@ function act(edge: EdgeContext, connection: DeviceConnection, member: Member, fr
   const ask = () => edge.forward.ask(connection, request);
   const refs = frame.type === 'message.send' ? (frame.payload.media_refs ?? []) : [];
   if (member.uploads === undefined || !holdBehindUploads(member.uploads, refs, ask)) ask();
+}
+
+/** Milliseconds until the device may send again. */
+function sendsWait(edge: EdgeContext, member: Member): number {
+  const { sends_per_second, sends_burst } = member.feed.rates;
+  return Math.max(0, -admit(member.sends_full_at, edge.clock.now(), sends_per_second, sends_burst));
 }
 
 /** Take one frame from the connection's bucket; 0, or milliseconds to wait. */

@@ -7,6 +7,7 @@ export * from './frame.js';
 export * from './frame-row.js';
 export * from './frame-table.js';
 export { type DeviceCaps, deviceCaps } from './frames/connection.js';
+export * from './glance.js';
 export * from './ids.js';
 export * from './limits.js';
 export * from './message-frame.js';
