@@ -78,7 +78,8 @@ export function createWorker(deps: WorkerDeps, config: WorkerConfig): Worker {
           'media.process': counted('media.process', (job) => processMedia(job, { ...deps, config })),
           'media.clean': counted('media.clean', () => cleanMedia(deps, config)),
         },
-        { concurrency: config.media_at_once },
+        // To look at a file may take long: a place is kept for whoever comes meanwhile.
+        { concurrency: config.media_at_once, most: Math.max(1, config.media_at_once - 1) },
       );
       await jobs.repeat('media.clean', {}, config.media_clean_ms);
       if (config.push_providers.length > 0) await jobs.repeat('push.sweep', {}, config.push_sweep_ms);

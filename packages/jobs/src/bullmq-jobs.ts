@@ -1,6 +1,7 @@
 import { type Clock, type Log, type Random, silentLog, systemClock, systemRandom } from '@iris/runtime';
 import { type Job, type JobsOptions, Queue, Worker } from 'bullmq';
 import { Redis, type RedisOptions } from 'ioredis';
+import { inPlaces } from './in-places.js';
 import {
   attempts,
   firstRetry_ms as defaultFirstRetry_ms,
@@ -131,7 +132,7 @@ export function bullmqJobs({
       await keepRepeating(name, repeat);
       repeats.set(name, repeat);
     },
-    async work(handlers, { concurrency }) {
+    async work(handlers, { concurrency, most = concurrency }) {
       if (closed) throw new JobsUnavailable('work: closed');
       let leaving = false;
       const client = newClient({
@@ -155,15 +156,24 @@ export function bullmqJobs({
           running.add(done);
           return done;
         };
-        const worker = new Worker<Data>(name, run, {
-          connection: client,
-          prefix,
-          concurrency,
-          lockDuration: lock_ms,
-          stalledInterval: stalledCheck_ms,
-          maxStalledCount: attempts,
-          runRetryDelay: 1_000,
-        });
+        const worker = new Worker<Data>(
+          name,
+          inPlaces(
+            most,
+            () => queueOf(name),
+            run,
+            () => leaving,
+          ),
+          {
+            connection: client,
+            prefix,
+            concurrency,
+            lockDuration: lock_ms,
+            stalledInterval: stalledCheck_ms,
+            maxStalledCount: attempts,
+            runRetryDelay: 1_000,
+          },
+        );
         worker.on('error', (error) => {
           log.warn('jobs.worker', { job: name, error });
           // A connection that could not be made before it was given up answers every question with the same error, at once: the worker would ask

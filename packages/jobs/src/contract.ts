@@ -163,6 +163,35 @@ export function describeJobs(name: string, make: () => Promise<JobsSetting>): vo
       expect(began.indexOf('late')).toBeLessThanOrEqual(27);
     });
 
+    test('LIM16: long jobs of one tenant do not hold all places: another’s begins at once, and none of the long ones is lost', async () => {
+      const { opened, open } = gate();
+      const began: string[] = [];
+      let running = 0;
+      let most = 0;
+      await jobs.work(
+        {
+          async 'push.check'({ tenant_id, cursor }) {
+            began.push(`${tenant_id} ${cursor}`);
+            if (tenant_id !== 'long') return;
+            most = Math.max(most, ++running);
+            await opened;
+            running--;
+          },
+        },
+        { concurrency: 3, most: 2 },
+      );
+      const ask = (name: string, cursor: number) =>
+        other.enqueue('push.check', { tenant_id: tenant(name), cursor }, { share: { tenant_id: tenant(name), weight: 10 } });
+      for (let cursor = 0; cursor < 12; cursor++) await ask('long', cursor);
+      await until(() => running, 2);
+      for (let cursor = 0; cursor < 4; cursor++) await ask('short', cursor);
+      await until(() => began.filter((one) => one.startsWith('short')).length, 4).finally(() => began.length < 6 && open());
+      expect(began.filter((one) => one.startsWith('long'))).toEqual(['long 0', 'long 1']);
+      open();
+      await until(() => began.length, 16);
+      expect([most, new Set(began).size]).toEqual([2, 16]);
+    });
+
     test('workers share the jobs; each runs once', async () => {
       const seen = new Map<string, number[]>();
       for (const [who, each] of [

@@ -53,8 +53,13 @@ export interface Jobs {
   /**
    * Handlers may throw: the job is tried again with growing pauses, {@link attempts} times in all.
    * @param options.concurrency how many of each kind run at once here
+   * @param options.most how many of these may be one tenant's, of jobs that say whose they are; default: all. Others do not wait behind what a tenant
+   * has above that, however long its jobs take.
    */
-  work(handlers: { [N in JobName]?: (data: JobTable[N]) => Promise<void> }, options: { concurrency: number }): Promise<Working>;
+  work(
+    handlers: { [N in JobName]?: (data: JobTable[N]) => Promise<void> },
+    options: { concurrency: number; most?: number },
+  ): Promise<Working>;
   /** Ends all work started here as {@link Working.end} does. */
   close(): Promise<void>;
 }

@@ -30,6 +30,8 @@ interface Ready {
 
 interface Worker {
   readonly handlers: Map<JobName, Handler>;
+  /** Of one tenant at once, of each kind. */
+  readonly most: number;
   readonly free: Map<JobName, number>;
   /** What runs, and the job that it is. */
   readonly running: Map<Promise<void>, Job>;
@@ -89,13 +91,24 @@ export function memoryJobs({
     });
     delayed.set(job, timer);
   };
+  /** Of a tenant that may have one more here. */
+  const nextFor = (worker: Worker, name: JobName, line: FairLine<TenantId, Job>): Job | undefined => {
+    const has = new Map<TenantId, number>();
+    for (const job of worker.running.values())
+      if (job.name === name && job.share !== undefined) has.set(job.share.tenant_id, (has.get(job.share.tenant_id) ?? 0) + 1);
+    const full = [...has].filter(([, count]) => count >= worker.most).map(([tenant_id]) => tenant_id);
+    for (const tenant_id of full) line.hold(tenant_id);
+    const job = line.next();
+    for (const tenant_id of full) line.release(tenant_id);
+    return job;
+  };
   const start = (name: JobName) => {
     for (const worker of workers) {
       const handler = worker.handlers.get(name);
       while (handler !== undefined && (worker.free.get(name) ?? 0) > 0) {
         const queue = ready.get(name);
-        const job = queue?.plain.shift() ?? queue?.shared.next();
-        if (job === undefined) return;
+        const job = queue?.plain.shift() ?? (queue && nextFor(worker, name, queue.shared));
+        if (job === undefined) break;
         worker.free.set(name, worker.free.get(name)! - 1);
         // A second try does not hold the id: another may wait under it by now.
         if (job.tries === 0) waitingIds.delete(idOf(job));
@@ -153,10 +166,10 @@ export function memoryJobs({
         };
         repeats.set(name, one);
       },
-      async work(handlers, { concurrency }) {
+      async work(handlers, { concurrency, most = concurrency }) {
         if (closed) throw new JobsUnavailable('closed');
         const table = new Map(Object.entries(handlers) as [JobName, Handler][]);
-        const worker: Worker = { handlers: table, free: new Map(), running: new Map() };
+        const worker: Worker = { handlers: table, most, free: new Map(), running: new Map() };
         ownWorkers.add(worker);
         for (const name of table.keys()) worker.free.set(name, concurrency);
         workers.add(worker);
