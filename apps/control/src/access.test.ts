@@ -49,11 +49,27 @@ const makeTenant = async (name = 'Home') => (await call<{ tenant_id: TenantId; a
 const adminOf = async (tenant_id: string, role: string): Promise<{ token: string; token_id: string }> =>
   (await call<{ token: string; token_id: string }>('POST', `/v1/tenants/${tenant_id}/tokens`, { kind: 'admin', role, label: role })).body;
 
-/** Every call of the document, with these ids, a number where none of them stands, and a body that its schema takes. */
+interface Shape {
+  readonly properties?: Readonly<Record<string, Shape>>;
+  readonly items?: Shape;
+  readonly anyOf?: readonly Shape[];
+}
+interface Operation {
+  readonly parameters?: readonly { readonly in: string; readonly name: string }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: Shape }>> };
+}
+const operations = async () => {
+  const { paths } = (await call('GET', '/openapi.json')).body as { paths: Record<string, Record<string, Operation>> };
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([name, operation]) => ({ path, method: name.toUpperCase() as Method, operation })),
+  );
+};
+
+/** What stands in addresses and is no id. A new name fails the matrix until it stands here, or among the ids of a {@link party}. */
+const noIds = new Set(['cursor', 'limit', 'before', 'from', 'to', 'after']);
+
+/** Every call of the document, with these ids, a number where something else stands, and a body that its schema takes. */
 async function everyCall(ids: Readonly<Record<string, string>>) {
-  const { paths } = (await call('GET', '/openapi.json')).body as {
-    paths: Record<string, Record<string, { requestBody?: { content: Record<string, { schema: { properties: Record<string, never> } }> } }>>;
-  };
   const bodies: Readonly<Record<string, object>> = {
     'PATCH /v1/tenants/{tenant_id}': { state: 'active' },
     'PATCH /v1/tenants/{tenant_id}/quotas': { devices: 7 },
@@ -68,17 +84,28 @@ async function everyCall(ids: Readonly<Record<string, string>>) {
     'POST /v1/tenants': { name: 'x' },
     'POST /v1/pair': { code: 'x', device_id: 'x' },
   };
-  return Object.entries(paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((name) => {
-      const method = name.toUpperCase() as Method;
-      const url = path.replace(/\{(\w+)\}/g, (_, id: string) => encodeURIComponent(ids[id] ?? '4'));
-      return { method, path, url, what: `${method} ${path}`, body: bodies[`${method} ${path}`] };
-    }),
-  );
+  return (await operations()).map(({ path, method, operation }) => {
+    const url = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+      if (ids[name] === undefined && !noIds.has(name)) throw new Error(`${path}: say what ${name} names`);
+      return encodeURIComponent(ids[name] ?? '4');
+    });
+    return { method, path, url, operation, what: `${method} ${path}`, body: bodies[`${method} ${path}`] };
+  });
 }
 
-/** A tenant in which everything exists that an id can name. */
-async function party() {
+/** Names in bodies that look like ids', wherever they stand. */
+const idsIn = (shape: Shape): string[] => [
+  ...(shape.anyOf ?? []).flatMap(idsIn),
+  ...(shape.items ? idsIn(shape.items) : []),
+  ...Object.entries(shape.properties ?? {}).flatMap(([name, one]) => [...(/_(id|ids|ref|refs)$/.test(name) ? [name] : []), ...idsIn(one)]),
+];
+/** What a body must say besides, so that the id is looked at. */
+const meant: Readonly<Record<string, object>> = { 'POST /v1/tenants/{tenant_id}/tokens agent_id': { kind: 'agent' } };
+/** Names that a device gives itself: no look-up of anything. */
+const ownNames = new Set(['POST /v1/tenants/{tenant_id}/tokens device_id', 'POST /v1/pair device_id']);
+
+/** A tenant in which everything exists that an id can name. @param channels more than others have, so that the last is none of theirs */
+async function party(channels = 0) {
   const { tenant_id, agent_id } = await makeTenant();
   const device_id = `device of ${tenant_id}` as DeviceId;
   await store.devices.hello({ tenant_id, device_id, name: 'Phone', caps: {}, token_id: 'tk' as TokenId, at: 1, max: 9 });
@@ -99,7 +126,12 @@ async function party() {
     { message: { ...lane, ...nulls, ...rest, tenant_id, message_id, role: 'user', text: 'secret', ts: 5 } as never },
   ]);
   const { token_id } = (await call<{ token_id: string }>('POST', `/v1/tenants/${tenant_id}/tokens`, { kind: 'device' })).body;
-  return { tenant_id, agent_id, device_id, message_id, token_id, chat_id: 'android:default' };
+  let chat_id = 'android:default';
+  for (let n = 0; n < channels; n++) {
+    const made = await store.channels.create({ tenant_id, name: 'x', auto: false, idempotency_key: `c${n}`, max: 9, at: 1 });
+    if (typeof made !== 'string') ({ chat_id } = made.row);
+  }
+  return { tenant_id, agent_id, device_id, message_id, token_id, chat_id };
 }
 
 describe('C119 ENV27: the ownership matrix of the admin API, from its own document', () => {
@@ -141,18 +173,36 @@ describe('C119 ENV27: the ownership matrix of the admin API, from its own docume
     expect((await call('GET', `/v1/tenants?after=${mine.tenant_id}`, undefined, token)).body.tenants).toEqual([]);
   });
 
-  test('inside a tenant, an id of another reads as one that never was, for operators too', async () => {
-    const [mine, theirs] = [await party(), await party()];
-    for (const id of ['agent_id', 'device_id', 'message_id', 'token_id'] as const) {
-      const [foreign, never] = [await everyCall({ ...mine, [id]: theirs[id] }), await everyCall({ ...mine, [id]: `${theirs[id]}x` })];
-      let tried = 0;
-      for (const [i, { method, path, url, what, body }] of foreign.entries()) {
-        if (!path.includes(`{${id}}`)) continue;
-        const [first, second] = [await call(method, url, body), await call(method, never[i]!.url, body)];
-        expect([what, first.status, first.body]).toEqual([what, 404, second.body]);
-        tried++;
+  test('inside a tenant, an id of another in any place reads as one that never was, for operators too', async () => {
+    const [mine, theirs] = [await party(), await party(3)];
+    const tried = new Set<string>();
+    const probe = async (name: string, id: string) => {
+      const heard = [];
+      for (const { method, path, url, what, body, operation } of await everyCall({ ...mine, [name]: id })) {
+        if (path.includes(`{${name}}`)) heard.push({ at: `${what} ${name}`, ...(await call(method, url, body)) });
+        const inBody = Object.values(operation.requestBody?.content ?? {}).flatMap(({ schema }) => idsIn(schema));
+        if (inBody.includes(name) && !ownNames.has(`${what} ${name}`)) {
+          const own = (await everyCall({ ...mine })).find((one) => one.what === what)!.url;
+          heard.push({ at: `${what} body ${name}`, ...(await call(method, own, { ...body, ...meant[`${what} ${name}`], [name]: id })) });
+        }
       }
-      expect(tried).toBeGreaterThan(0);
+      return heard.map(({ at, status, body }) => ({ at, status, body }));
+    };
+    for (const name of Object.keys(mine).filter((one) => one !== 'tenant_id') as (keyof typeof mine)[]) {
+      const [foreign, never] = [await probe(name, theirs[name]), await probe(name, `${theirs[name]}x`)];
+      expect(foreign).toEqual(never);
+      for (const { at, status } of foreign) {
+        expect([at, status]).toEqual([at, 404]);
+        tried.add(at);
+      }
+    }
+    // None is left out because nobody has said what it names.
+    for (const { path, method, operation } of await operations()) {
+      const what = `${method} ${path}`;
+      for (const { in: where, name } of operation.parameters ?? [])
+        if (name !== 'tenant_id' && !noIds.has(name)) expect([where, tried.has(`${what} ${name}`), name]).toEqual(['path', true, name]);
+      for (const name of Object.values(operation.requestBody?.content ?? {}).flatMap(({ schema }) => idsIn(schema)))
+        if (!ownNames.has(`${what} ${name}`)) expect(tried).toContain(`${what} body ${name}`);
     }
   });
 
@@ -185,7 +235,17 @@ describe('roles', () => {
       const refused = async (token: string) => (await call(method, url, body, token)).status === 403;
       const ofOperators = operators.includes(what);
       expect([what, await refused(reader.token)]).toEqual([what, ofOperators || owners.includes(what) || method !== 'GET']);
-      if (method === 'DELETE') continue;
+      if (method === 'DELETE') {
+        // What is gone cannot be asked for twice: each has a tenant of its own.
+        for (const role of ['admin', 'owner'] as const) {
+          const other = await party();
+          const { token } = await adminOf(other.tenant_id, role);
+          const there = (await everyCall({ ...other })).find((one) => one.what === what)!;
+          const { status } = await call(method, there.url, undefined, token);
+          expect([role, what, status === 403]).toEqual([role, what, ofOperators]);
+        }
+        continue;
+      }
       expect([what, await refused(admin.token)]).toEqual([what, ofOperators || owners.includes(what)]);
       expect([what, await refused(owner.token)]).toEqual([what, ofOperators]);
     }
