@@ -1,26 +1,13 @@
 /// <reference lib="dom" />
 /** The web client in a real browser, against the product as `npm start` brings it up. */
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { freePort } from '@iris/devstack';
 import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { type Dev, type Started, starts } from '../system/started.js';
+import { startChromium } from './chromium.js';
 
 jest.setTimeout(120_000);
-
-const executable = [process.env.IRIS_TEST_BROWSER, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  (path) => path !== undefined && existsSync(path),
-);
-const args = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-  '--no-first-run',
-];
 
 const place = starts();
 let started: Started;
@@ -28,9 +15,8 @@ let dev: Dev;
 let browser: Browser;
 
 beforeAll(async () => {
-  if (executable === undefined) throw new Error('no browser: apt-get install chromium, or name one in IRIS_TEST_BROWSER');
   started = place.start(place.dir(), ['--port', String(20_000 + ((await freePort()) % 20_000))]);
-  [dev, browser] = await Promise.all([started.ready(), chromium.launch({ executablePath: executable, args })]);
+  [dev, browser] = await Promise.all([started.ready(), startChromium()]);
 });
 afterAll(async () => {
   await browser?.close();
