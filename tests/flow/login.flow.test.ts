@@ -24,7 +24,7 @@ async function deviceToken(world: World, tenant_id: TenantId, token_id: string, 
   return token;
 }
 
-describe('C133 HEL25: revocation', () => {
+describe('C133 HEL15: revocation', () => {
   test('closes what the token opened within a second, on every edge, in the midst of a stream and an upload; others stay', () =>
     onStage(
       async ({ world, tenant, agent, a }) => {
@@ -120,7 +120,7 @@ describe('C133 HEL25: revocation', () => {
 });
 
 describe('C126 LIM8: guessing', () => {
-  test('from 50 sockets of one address: limited within 20 tries; from 500 addresses: others still get in at once', async () => {
+  test('5,000 from 50 sockets of one address: limited within 20 tries; from 500 addresses: others still get in at once', async () => {
     const world = await makeWorld();
     const tenant = await world.tenant();
     const mine = await tenant.join('mine', { edge: 0 });
@@ -140,7 +140,7 @@ describe('C126 LIM8: guessing', () => {
     };
     const ofOne: (string | undefined)[] = [];
     const began = world.time.now();
-    for (let round = 0; round < 20; round++)
+    for (let round = 0; round < 100; round++)
       ofOne.push(...(await Promise.all(Array.from({ length: 50 }, (_, n) => guess(round * 50 + n, '10.66.0.1')))));
     // However many edges they come by: it was less than half a minute.
     const most = 20 + Math.ceil((world.time.now() - began) / 6_000);
@@ -269,19 +269,22 @@ describe('resources', () => {
   test('C138 KEE4: pinging, app pings, and answering pings each keep a socket for ten minutes; who answers nothing is gone in 25 s', () =>
     onStage(
       async ({ world, tenant }) => {
-        const [app, answering, dead] = await Promise.all(['app', 'answering', 'dead'].map((name) => tenant.join(name, { edge: 0 })));
-        for (const mute of [app!, dead!]) mute.autoPong(false);
+        const [pinging, app, answering, dead] = await Promise.all(
+          ['pinging', 'app', 'answering', 'dead'].map((name) => tenant.join(name, { edge: 0 })),
+        );
+        for (const mute of [pinging!, app!, dead!]) mute.autoPong(false);
         const at = world.time.now();
         let gone: number | undefined;
         void dead!.closed({ within_ms: 10 ** 9 }).then(() => {
           gone = world.time.now() - at;
         });
         for (let ms = 0; ms < 600_000; ms += 10_000) {
+          pinging!.ping();
           app!.say('ping', { ts: ms });
           await world.advance(10_000);
         }
         expect(gone).toBeLessThanOrEqual(25_000);
-        expect([app!.connected, answering!.connected]).toEqual([true, true]);
+        expect([pinging!.connected, app!.connected, answering!.connected]).toEqual([true, true, true]);
       },
       { unchecked: true, agent: false },
     ));

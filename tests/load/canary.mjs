@@ -9,7 +9,7 @@
  */
 import { parseArgs } from 'node:util';
 import { systemClock } from '@iris/runtime';
-import { chance, checkPushes, cluster, expectChecks, keepAgent, keepDevice, pushEvidence, serveFakes } from '@iris/testkit';
+import { chance, checkPushes, cluster, expectChecks, keepAgent, keepDevice, outboxLog, pushEvidence, serveFakes } from '@iris/testkit';
 
 const option = (value) => ({ type: 'string', default: String(value) });
 const { values } = parseArgs({ options: { turns: option(200), channels: option(10), kills: option(10), seed: option(1) } });
@@ -158,7 +158,7 @@ async function judge({ word, tenant, agent, devices, chats }, rounds) {
     if (data.type === 'push') look('a push', data.chat_id, JSON.stringify(data));
     else if (JSON.stringify(data).includes(other)) wrong.push(`${word}: a withdrawal names ${other}`);
   }
-  const evidence = await tenant.evidence({ lossy: true });
+  const evidence = { ...(await tenant.evidence()), log: await outboxLog(world, tenant) };
   for (const [lane, rows] of evidence.histories) {
     count.history++;
     look('history', lane.split('/')[0], JSON.stringify(rows));

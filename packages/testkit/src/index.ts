@@ -4,6 +4,7 @@ export * from './cluster/balancer.js';
 export * from './cluster/cluster.js';
 export * from './cluster/freeze.js';
 export * from './cluster/memory.js';
+export * from './cluster/outbox-log.js';
 export * from './cluster/process.js';
 export * from './cluster/rolling-restart.js';
 export * from './cluster/services.js';

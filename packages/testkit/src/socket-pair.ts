@@ -143,6 +143,8 @@ export function socketPairs(options: SocketPairOptions): SocketPairs {
         const bytes = data.slice();
         toServer((server) => lent(bytes, () => server.pong(bytes)));
       },
+      // As the real server has it: what a client's ping says is its own, and that it came is a sign of life.
+      ping: () => toServer((server) => server.pong(new Uint8Array())),
       close(code = 1000, reason = '') {
         toServer(() => serverGone(true));
         clientGone(code, reason);

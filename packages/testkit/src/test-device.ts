@@ -97,6 +97,8 @@ export interface TestDevice {
   resume(): void;
   /** Whether pings are answered; what was not answered stays unanswered. */
   autoPong(on: boolean): void;
+  /** A WebSocket ping of its own. */
+  ping(): void;
   /** With cap `cursors`: whether received cursors are acknowledged. Default true. */
   autoAck(on: boolean): void;
   close(code?: number): void;
@@ -294,6 +296,7 @@ export function testDevice(options: TestDeviceOptions): TestDevice {
     autoPong: (on) => {
       pong = on;
     },
+    ping: () => wire?.ping(),
     autoAck: (on) => {
       ack = on;
     },

@@ -6,6 +6,8 @@ export interface Wire {
   send(data: string | Uint8Array, as?: 'text' | 'binary'): void;
   /** A WebSocket pong: the answer to a ping, when the test gives it itself. */
   pong(data: Uint8Array): void;
+  /** A WebSocket ping of the client's own. */
+  ping(): void;
   close(code?: number, reason?: string): void;
   /** Drop the connection without a close frame. `silent`: the server is not told either, as when a phone leaves the network. */
   cut(options?: { silent?: boolean }): void;
@@ -55,6 +57,9 @@ export function dialUrl(url: string, options: { headers?: Record<string, string>
           },
           pong: (data) => {
             if (open()) socket.pong(data, undefined, () => {});
+          },
+          ping: () => {
+            if (open()) socket.ping(undefined, undefined, () => {});
           },
           close: (code, reason) => socket.close(code, reason),
           cut: () => socket.terminate(),

@@ -3,14 +3,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { redisOutbox } from '@iris/outbox';
-import type { Cursor } from '@iris/protocol';
 import { type Chance, chance } from '../chance.js';
-import { expectChecks, type Logged } from '../checks/index.js';
+import { expectChecks } from '../checks/index.js';
 import type { AnyFrame } from '../frames.js';
 import type { TestDevice } from '../test-device.js';
 import { balancer } from './balancer.js';
 import type { Cluster, ClusterTenant } from './cluster.js';
+import { outboxLog } from './outbox-log.js';
 import { keepDevice } from './streaming.js';
 
 export interface StormOptions {
@@ -188,7 +187,7 @@ async function verify(
   for (const [text, times] of count(noted.filter(({ what }) => what === 'began').map(({ text }) => text)))
     if (times > 1) faults.push(`"${text}" was begun ${times} times`);
   // The whole of what was appended: while no device was there, `sync` tells less of it.
-  const evidence = { ...(await tenant.evidence({ lossy: false })), log: await logOf(cluster, tenant) };
+  const evidence = { ...(await tenant.evidence({ lossy: false })), log: await outboxLog(cluster, tenant) };
   expectChecks({
     ...evidence,
     devices: evidence.devices.filter(({ device_id, connected }) => connected && !device_id.startsWith('look-')),
@@ -210,21 +209,6 @@ async function verify(
   if (faults.length > 0) throw new Error(`${faults.length} faults\n${faults.slice(0, 20).join('\n')}`);
   const pickers = new Set(evidence.devices.flatMap((device) => device.frames('picker.choice').map(({ payload }) => payload.picker_id)));
   return { turns, completed: said.size, interrupted: turns - said.size, pickers: pickers.size };
-}
-
-async function logOf(cluster: Cluster, { tenant_id }: ClusterTenant): Promise<Logged[]> {
-  const outbox = await redisOutbox({ url: cluster.redis.url });
-  const log: Logged[] = [];
-  try {
-    for (let after = 0 as Cursor; ; ) {
-      const page = await outbox.read(tenant_id, after, { limit: 1_000 });
-      for (const { cursor, body } of page.entries) log.push({ cursor, frame: JSON.parse(Buffer.from(body).toString()) as AnyFrame });
-      if (page.next >= page.head) return log;
-      after = page.next;
-    }
-  } finally {
-    await outbox.close();
-  }
 }
 
 interface StormAgent {
