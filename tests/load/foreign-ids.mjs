@@ -36,6 +36,39 @@ const turn = await agent.turn();
 turn.picker('choice', { choices: [{ value: 'y', label: 'Y' }] });
 const picker_id = (await owners.next('picker.choice')).payload.picker_id;
 const message_id = said.payload.message_id;
+const at = Date.now();
+const media_id = 'md_of_the_owner1';
+const object_id = 'ob_of_the_owner1';
+await system.store.media.insert(
+  {
+    ...{
+      tenant_id: owner.tenant_id,
+      media_id,
+      media_ref: 'mu_of_the_owner1',
+      device_id: 'phone',
+      object_id,
+      state: 'attached',
+      processed: true,
+    },
+    ...{
+      kind: 'file',
+      mime: 'text/plain',
+      size: 3,
+      filename: 'a.txt',
+      sha256: '0'.repeat(64),
+      uploaded_sha256: '0'.repeat(64),
+      details: {},
+    },
+    created_at: at,
+  },
+  { object_id, size: 3, sha256: '0'.repeat(64) },
+);
+const thread_id = (await owners.request('channel.create', { kind: 'thread', parent_chat_id: made, name: 'mine too' })).payload.thread_id;
+const [{ agent_id }] = await system.store.agents.list(owner.tenant_id);
+await system.store.tokens.create({
+  ...{ tenant_id: owner.tenant_id, token_id: 'tk_of_the_owner1', kind: 'device', label: '', hash: tokenHash('a token of the owner') },
+  ...{ device_id: null, agent_id: null, role: null, created_at: at, expires_at: null },
+});
 const device = await stranger.join('laptop');
 const never = (id) => `${id.slice(0, -1)}${id.endsWith('7') ? '8' : '7'}`;
 
@@ -46,11 +79,17 @@ const frames = {
   'channel.delete chat_id': [made, (id) => device.request('channel.delete', {}, { chat_id: id })],
   'channel.set_default chat_id': [made, (id) => device.request('channel.set_default', {}, { chat_id: id })],
   'message.send chat_id': [made, (id) => device.request('message.send', { text: 'x' }, { chat_id: id })],
+  'message.send thread_id': [thread_id, (id) => device.request('message.send', { text: 'x' }, { ...lane, thread_id: id })],
+  'message.send media_refs': ['mu_of_the_owner1', (id) => device.request('message.send', { text: 'x', media_refs: [id] }, lane)],
+  'channel.create parent_chat_id': [made, (id) => device.request('channel.create', { kind: 'thread', parent_chat_id: id, name: 'x' })],
+  'agent.steer chat_id': [made, (id) => device.request('agent.steer', { text: 'x' }, { chat_id: id })],
+  'search chat_id': [made, (id) => device.request('search', { query: 'x', scope: 'chat' }, { chat_id: id })],
+  'commands.catalog chat_id': [made, (id) => device.request('commands.catalog', {}, { chat_id: id })],
   'message.send reply_to': [message_id, (id) => device.request('message.send', { text: 'x', reply_to: id }, lane)],
   'read.receipt message_id': [message_id, (id) => device.request('read.receipt', { message_id: id }, lane)],
   'picker.select picker_id': [picker_id, (id) => device.request('picker.select', { picker_id: id, value: 'y' }, lane)],
   'agent.stop chat_id': [made, (id) => device.request('agent.stop', {}, { chat_id: id })],
-  'media.pull media_id': ['md_of_the_owner1', (id) => device.request('media.pull', { media_id: id }, lane)],
+  'media.pull media_id': [media_id, (id) => device.request('media.pull', { media_id: id }, lane)],
 };
 
 const admin_token = makeToken('admin', stranger.tenant_id, 'administrator'.padEnd(32, '0'));
@@ -70,8 +109,9 @@ const api = await buildApi(
   { store: system.store, bus: nobody, clock: systemClock, random: systemRandom, log: silentLog },
   { ...defaultControlConfig, admin_token: 'a bootstrap token' },
 );
-const call = async (method, url) => {
-  const { statusCode, body } = await api.inject({ method, url, headers: { authorization: `Bearer ${admin_token}` } });
+const call = async (method, url, payload) => {
+  const headers = { authorization: `Bearer ${admin_token}` };
+  const { statusCode, body } = await api.inject({ method, url, headers, ...(payload === undefined ? {} : { payload }) });
   return { type: statusCode, payload: { code: JSON.parse(body).error?.code, message: JSON.parse(body).error?.message } };
 };
 const own = `/v1/tenants/${stranger.tenant_id}`;
@@ -81,6 +121,10 @@ const routes = {
   'GET usage': [owner.tenant_id, (id) => call('GET', `/v1/tenants/${id}/usage`)],
   'DELETE device': ['phone', (id) => call('DELETE', `${own}/devices/${id}`)],
   'DELETE token': ['tk_of_the_owner1', (id) => call('DELETE', `${own}/tokens/${id}`)],
+  'PATCH agent': [agent_id, (id) => call('PATCH', `${own}/agents/${id}`, { name: 'x' })],
+  'POST token agent_id': [agent_id, (id) => call('POST', `${own}/tokens`, { kind: 'agent', agent_id: id })],
+  'PATCH channel': [made, (id) => call('PATCH', `${own}/channels/${encodeURIComponent(id)}`, { agent_id: null })],
+  'GET push': ['phone', (id) => call('GET', `${own}/devices/${id}/push`)],
   'GET trace': [message_id, (id) => call('GET', `${own}/messages/${id}/trace`)],
 };
 

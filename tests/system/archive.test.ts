@@ -99,8 +99,8 @@ test('every message, channel and file is there and searchable, and the other way
     expect(await seen(device)).toEqual(was);
     // It goes on there: what is said now is said after all that came along.
     const said = await device.send('and on it goes', inThread);
-    expect((await device.historyAll(inThread)).at(-1)).toMatchObject({ message_id: said.payload.message_id });
-    await device.request('message.delete', { message_ids: [said.payload.message_id] }, inThread);
+    expect((await device.historyAll(inThread)).at(-1)).toMatchObject({ message_id: said.payload.message_id! });
+    await device.request('message.delete', { message_ids: [said.payload.message_id!] }, inThread);
     device.close();
     if (other === here) {
       await expect(join(dev, here.device_token, 'old')).rejects.toThrow('auth');

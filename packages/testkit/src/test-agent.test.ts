@@ -16,6 +16,7 @@ async function linked() {
       return {
         send: (data) => void said.push(JSON.parse(String(data)) as AnyFrame),
         pong() {},
+        ping() {},
         close() {},
         cut: () => given.closed(1006, ''),
         pause() {},

@@ -19,7 +19,7 @@ async function device(first: { sync_cursor?: number; last_pushed_cursor?: number
     dial: async ({ message, closed }) => {
       feed = message;
       end = closed;
-      return { send() {}, pong() {}, close() {}, cut() {}, pause() {}, resume() {} };
+      return { send() {}, pong() {}, ping() {}, close() {}, cut() {}, pause() {}, resume() {} };
     },
   });
   const tell = (...frames: Told[]) => {
