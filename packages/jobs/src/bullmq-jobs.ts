@@ -163,6 +163,7 @@ export function bullmqJobs({
             () => queueOf(name),
             run,
             () => leaving,
+            clock,
           ),
           {
             connection: client,

@@ -1,4 +1,5 @@
 import type { TenantId } from '@iris/protocol';
+import type { Clock } from '@iris/runtime';
 import { DelayedError, type Job, type Queue } from 'bullmq';
 import { tenantPlaces } from './tenant-places.js';
 
@@ -17,6 +18,7 @@ export function inPlaces<D>(
   queue: () => Queue,
   run: (job: Job<D>) => Promise<void>,
   leaving: () => boolean,
+  clock: Clock,
 ): (job: Job<D>, token?: string) => Promise<void> {
   const places = tenantPlaces(most, async (job_id) => {
     try {
@@ -34,7 +36,7 @@ export function inPlaces<D>(
     const tenant_id = job.opts.priority === undefined ? undefined : (job.data as { tenant_id?: TenantId }).tenant_id;
     if (tenant_id === undefined) return run(job);
     if (!places.enter(tenant_id, job.id!)) {
-      await job.moveToDelayed(Date.now() + aside_ms(places.waiting(tenant_id)), token);
+      await job.moveToDelayed(clock.now() + aside_ms(places.waiting(tenant_id)), token);
       places.aside(tenant_id, job.id!);
       throw new DelayedError();
     }
