@@ -115,6 +115,12 @@ const toGoOn = (exchange: HttpExchange, offset: number): Promise<void> =>
 const swallowed_bytes = 16 * 1024 * 1024;
 
 async function answer(exchange: HttpExchange, status: string, more: readonly (readonly [string, string])[] = []): Promise<void> {
+  await swallow(exchange);
+  exchange.reply(status, [...open, ...more]);
+}
+
+/** Read what is still coming, as far as that is bearable. */
+export async function swallow(exchange: HttpExchange): Promise<void> {
   let came = 0;
   try {
     for await (const chunk of exchange.body()) {
@@ -124,5 +130,4 @@ async function answer(exchange: HttpExchange, status: string, more: readonly (re
   } catch {
     // The peer is gone, and hears nothing.
   }
-  exchange.reply(status, [...open, ...more]);
 }

@@ -2,7 +2,7 @@ import { RequestError } from '@iris/protocol';
 import type { EdgeContext } from './context.js';
 import type { HttpExchange } from './http-exchange.js';
 import { askAboutMedia } from './media-ask.js';
-import { takeMedia } from './media-http-put.js';
+import { swallow, takeMedia } from './media-http-put.js';
 import { linksPath, type MediaClaim, mediaClaim } from './media-link.js';
 
 const statusOf: ReadonlyMap<string, string> = new Map([
@@ -39,6 +39,7 @@ export async function serveMedia(edge: EdgeContext, exchange: HttpExchange): Pro
     else await give(edge, exchange, claim);
   } catch (error) {
     if (error instanceof RequestError) {
+      if (claim.op === 'put') await swallow(exchange);
       const retry = error.retry_after_ms === undefined ? [] : [['retry-after', String(Math.ceil(error.retry_after_ms / 1_000))] as const];
       return exchange.reply(statusOf.get(error.code) ?? '503 Service Unavailable', retry);
     }
