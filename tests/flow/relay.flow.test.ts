@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { makeToken } from '@iris/protocol';
 import { makeWorld, type Wire } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 
@@ -83,6 +84,50 @@ async function begun() {
 const turnOver = (world: World) => world.advance(1_500);
 
 describe('attaching', () => {
+  test('C128 LIM9 LNK46: who signs a token with itself is a stranger until it is let in: limited, counted, and closed in time', async () => {
+    const world = await makeWorld();
+    const tenant = await world.tenant();
+    const agent = await hermes(world, tenant);
+    const at = world.time.now();
+    const strangers = await Promise.all(
+      Array.from({ length: 90 }, (_, n) =>
+        hermes(world, tenant, { token: bearer(makeToken('agent', tenant.tenant_id, `guess${n}`.padEnd(32, 'x')), 0) }),
+      ),
+    );
+    const closed = () => strangers.filter(({ closed: code }) => code !== undefined).length;
+    // As many were tried as guesses are, and told so; the others wait for nothing.
+    expect(strangers.filter(({ closed: code }) => code === 4401).length).toBeLessThanOrEqual(22);
+    await world.advance(at + 10_500 - world.time.now());
+    expect(closed()).toBe(90);
+    expect(new Set(strangers.map(({ closed: code }) => code))).toEqual(new Set([4401, 4408]));
+    // None of it is left, and whoever was let in stays.
+    await world.advance(2_000);
+    expect(world.edges[0]!.stats()).toMatchObject({ greeting: 0, known: 1 });
+    expect(agent.closed).toBeUndefined();
+    for (const member of [...world.edges, ...world.sessions, ...world.workers]) member.kill();
+    world.time.end();
+  });
+
+  test('LIM9: no more sockets of one address than may be without a hello, and no more of what each says', async () => {
+    const world = await makeWorld({ edge_config: { sockets_before_hello: 6, hello_failures_burst: 1 } });
+    const tenant = await world.tenant();
+    // What is said meanwhile is held, and bounded as what is said behind a hello.
+    const token = bearer(makeToken('agent', tenant.tenant_id, 'guess'.padEnd(32, 'x')), 0);
+    await hermes(world, tenant, { token: bearer(makeToken('agent', tenant.tenant_id, 'first'.padEnd(32, 'x')), 0) });
+    const loud = await hermes(world, tenant, { token });
+    for (let n = 0; n < 200; n++) loud.say({ type: 'outbound', requestId: `${n}`, action: { op: 'send', content: 'x'.repeat(10_000) } });
+    await world.advance(100);
+    expect(loud.closed).toBe(4429);
+    const codes = [];
+    for (let n = 0; n < 8; n++)
+      codes.push(
+        (await hermes(world, tenant, { token: bearer(makeToken('agent', tenant.tenant_id, `guess${n}`.padEnd(32, 'x')), 0) })).closed,
+      );
+    expect(codes.filter((code) => code === 1013).length).toBeGreaterThanOrEqual(1);
+    for (const member of [...world.edges, ...world.sessions, ...world.workers]) member.kill();
+    world.time.end();
+  });
+
   test('LNK46 LNK2: a token that is not good is 4401; a good one gets a descriptor for each hello', async () => {
     const world = await makeWorld();
     const tenant = await world.tenant();

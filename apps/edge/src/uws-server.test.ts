@@ -315,7 +315,12 @@ describe('what comes in', () => {
     const all = [];
     for (let n = 0; n < 40; n++) all.push(await join());
     expect(await dial('/ws').outcome).toBe(503);
-    expect(await dial('/agent').outcome).toBe('open');
+    // Agents and relays have a quarter each.
+    for (const path of ['/agent', '/relay']) {
+      const outcomes = [];
+      for (let n = 0; n < 11; n++) outcomes.push(await dial(path).outcome);
+      expect(outcomes).toEqual([...Array<string>(10).fill('open'), 503]);
+    }
     const [first, late, other] = [all[0]!, all[39]!, all[35]!];
     late.client.send('x'.repeat(1_000_000));
     expect((await late.end).code).toBe(1006);

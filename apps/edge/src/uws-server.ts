@@ -6,7 +6,7 @@ import { clientAddress, networks, originAllowed } from './peer.js';
 import { answerBytes, type HttpReply } from './push-answer.js';
 import { relayBearerLength } from './relay/auth.js';
 import type { Opening, Socket, SocketEvents, SocketGroups } from './socket.js';
-import { largeAtOnce, noStrangers, strangers } from './strangers.js';
+import { largeAtOnce, strangers } from './strangers.js';
 import { bodyOf, refuse, reply } from './uws-http.js';
 import { type Entry, turns, UwsSocket } from './uws-socket.js';
 
@@ -26,7 +26,7 @@ export interface UwsServerOptions {
    * until it is whole: of many strangers only a few may send as much, the others what the protocol allows. See {@link strangers}.
    */
   readonly maxPayload?: number;
-  /** Sockets of devices, and as many of agents, that may be open without having said hello. Default: 4,096. */
+  /** Sockets of devices that may be open without having said hello, and a quarter of it each of agents and relays. Default: 4,096. */
   readonly strangers?: number;
   /** What `POST /push/answer` is answered with. Absent: there is no such path. */
   readonly answerPush?: (body: string, address: string) => Promise<HttpReply>;
@@ -78,19 +78,22 @@ export async function startUwsServer(
     return [req.getHeader('x-forwarded-for'), proxied].filter((one) => one !== '').join(', ');
   };
 
-  const come = { '/ws': strangers(options.strangers), '/agent': strangers(options.strangers), '/relay': noStrangers };
+  // An agent's frame may be four times as large as a device's.
+  const most = options.strangers ?? 4_096;
+  const come = { '/ws': strangers(most), '/agent': strangers(most / 4), '/relay': strangers(most / 4) };
   /** A route is what has a largest message: one that does not take a request leaves it to the next that its pattern fits. */
   const routes = [
-    { pattern: '/ws', path: '/ws', most: maxPayload, large: true },
-    { pattern: '/agent', path: '/agent', most: maxPayload, large: true },
-    { pattern: '/relay', path: '/relay', most: maxPayload, large: true },
-    { pattern: '/:any', path: '/ws', most: Math.min(maxPayload, limits.frame_bytes), large: false },
-    { pattern: '/*', path: '/agent', most: Math.min(maxPayload, limits.agent_frame_bytes), large: false },
+    { pattern: '/ws', path: '/ws', bytes: maxPayload, large: true },
+    { pattern: '/agent', path: '/agent', bytes: maxPayload, large: true },
+    { pattern: '/relay', path: '/relay', bytes: maxPayload, large: true },
+    { pattern: '/:any', path: '/ws', bytes: Math.min(maxPayload, limits.frame_bytes), large: false },
+    { pattern: '/*', path: '/agent', bytes: Math.min(maxPayload, limits.agent_frame_bytes), large: false },
+    { pattern: '/:other', path: '/relay', bytes: Math.min(maxPayload, limits.agent_frame_bytes), large: false },
   ] as const;
-  for (const { pattern, path, most, large } of routes) {
+  for (const { pattern, path, bytes, large } of routes) {
     app.ws<Entry>(pattern, {
       compression: uws.DISABLED,
-      maxPayloadLength: most,
+      maxPayloadLength: bytes,
       maxBackpressure: neverSkip,
       // The edge pings, and knows who is silent.
       idleTimeout: 0,

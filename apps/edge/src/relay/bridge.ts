@@ -21,6 +21,8 @@ export interface Bridge {
   detach(end: RelayEnd): void;
   heard(end: RelayEnd, text: string): void;
   stop(): void;
+  /** The gateway has let its agent in: the token is good. */
+  readonly proven: boolean;
 }
 
 export interface BridgeOptions {
@@ -29,6 +31,8 @@ export interface BridgeOptions {
   readonly clock: Clock;
   readonly random: () => number;
   readonly log: Log;
+  /** It is proven now. */
+  readonly welcomed: () => void;
   /** It is over: nobody came back, or the gateway said so. */
   readonly ended: () => void;
 }
@@ -36,13 +40,14 @@ export interface BridgeOptions {
 /** Milliseconds a Hermes may be away before its agent is no longer attached; the gateway waits as long. */
 const away_ms = 30_000;
 
-export function bridge({ token, opens, clock, random, log, ended }: BridgeOptions): Bridge {
+export function bridge({ token, opens, clock, random, log, welcomed, ended }: BridgeOptions): Bridge {
   let end: RelayEnd | undefined;
   let greeted = false;
   let idle = false;
   let returns = false;
   let away: Timer | undefined;
   let over = false;
+  let proven = false;
   const lanes = new Map<string, LaneWork>();
   /** Events that Hermes has not taken yet, by the id under which it says so. */
   const untaken = new Map<string, RelayEvent>();
@@ -109,6 +114,11 @@ export function bridge({ token, opens, clock, random, log, ended }: BridgeOption
     commands: commands.map((command): Command => ({ ...command, run: (turn) => workOf(turn).run(turn) })),
     caps: { stream: true, tools: false, reasoning: false, pickers: ['approval', 'clarify', 'confirm', 'choice'], steer: false, cron: true },
     onTurn: (turn: Turn) => workOf(turn).run(turn),
+    onStatus({ state }) {
+      if (state !== 'online' || proven) return;
+      proven = true;
+      welcomed();
+    },
     connect: memoryConnect(opens, clock, (code, reason) => end?.close(code, reason)),
     clock,
     random,
@@ -146,7 +156,8 @@ export function bridge({ token, opens, clock, random, log, ended }: BridgeOption
     detach(gone) {
       if (end !== gone) return;
       end = undefined;
-      away = clock.after(away_ms, () => void agent.stop({ flush_ms: 1_000 }));
+      // Nobody waits for whoever was never let in.
+      away = clock.after(proven ? away_ms : 0, () => void agent.stop({ flush_ms: 1_000 }));
     },
     heard(from, text) {
       if (from !== end || over) return;
@@ -183,5 +194,8 @@ export function bridge({ token, opens, clock, random, log, ended }: BridgeOption
       }
     },
     stop: () => void agent.stop({ flush_ms: 0 }),
+    get proven() {
+      return proven;
+    },
   };
 }
