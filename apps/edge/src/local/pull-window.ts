@@ -39,10 +39,11 @@ export function pullWindow(chunk_bytes: number): PullWindow {
 
   const unnoticed_bytes = () => Math.max(0, unnoticed_ms * pace - chunk_bytes);
   /** What the line itself holds, in whole chunks, and what nobody notices. */
-  const room = () => Math.min(most_bytes, Math.ceil((pace * way_ms) / chunk_bytes) * chunk_bytes + unnoticed_bytes());
+  const room = () => (pace === 0 ? 0 : Math.min(most_bytes, Math.ceil((pace * way_ms) / chunk_bytes) * chunk_bytes + unnoticed_bytes()));
   const wait = (now: number): number => {
-    if (inFlight === 0) return 0;
-    if (pace === 0 || inFlight > room()) return Number.POSITIVE_INFINITY;
+    // Nothing would open it: what is on its way has no ping behind it, since there was room when it went.
+    if (inFlight === 0 || pings.length === 0) return 0;
+    if (inFlight > room()) return Number.POSITIVE_INFINITY;
     return Math.max(0, Math.ceil(free_at - now - unnoticed_bytes() / pace));
   };
   const mark = (now: number): number => {

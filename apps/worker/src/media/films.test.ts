@@ -55,12 +55,14 @@ describe('UPL12: films of action cameras', () => {
     ],
     top: [
       box('uuid', 'XMP +52.5'),
+      box('free', 'Exif of a preview'),
+      box('skip', 'Exif'),
       box('XMP_', '<x:xmpmeta>52.5'),
       Buffer.concat([u32(1), Buffer.from('meta'), Buffer.from([0, 0, 0, 0, 0, 0, 0, 22]), Buffer.from('Camera')]),
     ],
     trailer: Buffer.from('8db42d694ccc418790edff439fe026bf 52.5 Insta360'),
   };
-  const secrets = ['GPS5', '52.5', 'secret', '10:11:12:13', 'GoPro', 'HD9.01', 'location', 'HERO12', 'XMP', 'Camera', 'Insta360'];
+  const secrets = ['GPS5', '52.5', 'secret', '10:11:12:13', 'GoPro', 'HD9.01', 'location', 'HERO12', 'XMP', 'Camera', 'Insta360', 'Exif'];
 
   test('where it was at each moment, when, and what it is: all of it is gone; what is seen and heard stays, where it was', async () => {
     const original = film(tracks, talk);

@@ -20,11 +20,11 @@ const removed_bytes = 128 * 1024 * 1024;
  * and what the next one will think of).
  */
 const known: ReadonlyMap<string, ReadonlySet<string>> = new Map([
-  ['', new Set(['ftyp', 'styp', 'moov', 'mdat', 'moof', 'mfra', 'sidx', 'ssix', 'pdin', 'free', 'skip', 'wide'])],
-  ['moov', new Set(['mvhd', 'trak', 'mvex', 'iods', 'clip', 'ctab', 'pssh', 'free', 'skip', 'wide'])],
-  ['trak', new Set(['tkhd', 'edts', 'mdia', 'tref', 'tapt', 'load', 'clip', 'matt', 'imap', 'txas', 'free', 'skip', 'wide'])],
-  ['mdia', new Set(['mdhd', 'hdlr', 'minf', 'elng', 'free', 'skip', 'wide'])],
-  ['minf', new Set(['vmhd', 'smhd', 'gmhd', 'nmhd', 'sthd', 'hmhd', 'hdlr', 'dinf', 'stbl', 'free', 'skip', 'wide'])],
+  ['', new Set(['ftyp', 'styp', 'moov', 'mdat', 'moof', 'mfra', 'sidx', 'ssix', 'pdin', 'wide'])],
+  ['moov', new Set(['mvhd', 'trak', 'mvex', 'iods', 'clip', 'ctab', 'pssh', 'wide'])],
+  ['trak', new Set(['tkhd', 'edts', 'mdia', 'tref', 'tapt', 'load', 'clip', 'matt', 'imap', 'txas', 'wide'])],
+  ['mdia', new Set(['mdhd', 'hdlr', 'minf', 'elng', 'wide'])],
+  ['minf', new Set(['vmhd', 'smhd', 'gmhd', 'nmhd', 'sthd', 'hmhd', 'hdlr', 'dinf', 'stbl', 'wide'])],
 ]);
 /** Tracks that are shown or heard. Others tell of the camera: where it was at each moment (GoPro’s, DJI’s, Google’s), when, how it was held. */
 const shown = new Set(['vide', 'soun', 'auxv', 'pict', 'text', 'sbtl', 'subt', 'clcp', 'hint']);
