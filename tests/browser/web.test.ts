@@ -262,7 +262,7 @@ test('a picture is picked, dropped or pasted, goes up, and is seen on both devic
     await page.evaluate(() => {
       const sizes: string[] = [];
       Object.assign(globalThis, { sizes });
-      addEventListener(
+      document.addEventListener(
         'load',
         ({ target }) => target instanceof HTMLImageElement && sizes.push(`${target.naturalWidth}×${target.naturalHeight}`),
         true,

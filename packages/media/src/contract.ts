@@ -197,6 +197,28 @@ export function describeMedia(name: string, open: () => Promise<MediaUnderTest>)
       expect(sha256((await get(tenant_id, object_id))!)).toBe(sha256(data));
     });
 
+    test('asked for while somebody takes it over, it is there all the time', async () => {
+      const [tenant_id, object_id, data] = [tenant(), id(), bytes(13 * MiB)];
+      const first = await media.open(tenant_id, object_id, { keep: true });
+      await append(first, data.subarray(0, 12 * MiB), MiB);
+      await first.suspend();
+      const { writer, offset } = (await other.resume(tenant_id, object_id))!;
+      let over = false;
+      const taking = writer.append(data.subarray(offset, offset + MiB)).finally(() => {
+        over = true;
+      });
+      const seen: (number | undefined)[] = [];
+      while (!over) {
+        const kept = await media.resume(tenant_id, object_id);
+        seen.push(kept?.offset);
+        await kept?.writer.suspend();
+      }
+      await taking;
+      expect(seen.filter((one) => one === undefined || one < offset)).toEqual([]);
+      await append(writer, data.subarray(offset + MiB), MiB);
+      expect(await writer.finish(sha256(data))).toEqual({ size: data.byteLength, sha256: sha256(data) });
+    });
+
     test('gone on with, and not the bytes that were meant: nothing is kept', async () => {
       const [tenant_id, object_id, data] = [tenant(), id(), bytes(6 * MiB)];
       const first = await media.open(tenant_id, object_id, { keep: true });

@@ -9,6 +9,9 @@ import { writeAll } from './s3-parts.js';
 import { mediaWriter, type Resumed } from './writer.js';
 
 const window_bytes = 256 * 1024;
+/** A large file takes a while to be copied; who died over it is not waited for longer than this. */
+const [claimPoll_ms, claimTries] = [20, 150];
+const claimSuffix = (suffix: string): string => suffix.replace('-kept-', '-claim-');
 
 /**
  * Files below `folder`: `files/<tenant>/<object id>`, and what is being written in `tmp/`. A file comes into its place by a rename, after
@@ -25,6 +28,20 @@ export function filesystemMedia(options: { readonly folder: string; readonly clo
       .update(`${objectName(tenant_id)}/${objectName(object_id)}`)
       .digest('hex')}`;
 
+  /** What is kept, opened. While somebody takes it over it has another name for a moment, which is waited for. */
+  async function openKept(suffix: string): Promise<{ temporary: string; file: FileHandle } | undefined> {
+    for (let tries = 0; ; tries++) {
+      const names = await readdir(unfinished).catch(absent([] as string[]));
+      const name = names.find((one) => one.endsWith(suffix));
+      const temporary = name && join(unfinished, name);
+      const file = temporary === undefined ? undefined : await open(temporary, 'r+').catch(absent(undefined));
+      if (temporary !== undefined && file !== undefined) return { temporary, file };
+      // Neither there, nor gone to another name since it was seen.
+      if (tries === claimTries || (name === undefined && !names.some((one) => one.endsWith(claimSuffix(suffix))))) return undefined;
+      await new Promise<void>((resolve) => void clock.after(claimPoll_ms, resolve));
+    }
+  }
+
   function writerOf(
     temporary: string,
     file: FileHandle,
@@ -39,17 +56,21 @@ export function filesystemMedia(options: { readonly folder: string; readonly clo
      * only one can take, and into a copy, since the other has it open.
      */
     const claim = async (suffix: string): Promise<void> => {
-      const taken = join(unfinished, `${clock.now()}-${randomId(random)}`);
+      const name = join(unfinished, `${clock.now()}-${randomId(random)}`);
+      const taken = `${name}${claimSuffix(suffix)}`;
       await rename(temporary, taken);
-      temporary = `${taken}${suffix}`;
+      temporary = name;
       try {
-        await copyFile(taken, temporary, constants.COPYFILE_FICLONE);
+        await copyFile(taken, name, constants.COPYFILE_FICLONE);
+        await file.close();
+        file = await open(name, 'r+');
+        await file.truncate(at);
+        // It is seen again when it is whole.
+        temporary = `${name}${suffix}`;
+        await rename(name, temporary);
       } finally {
         await rm(taken, { force: true });
       }
-      await file.close();
-      file = await open(temporary, 'r+');
-      await file.truncate(at);
       own = true;
     };
     const abort = async (): Promise<void> => {
@@ -91,11 +112,9 @@ export function filesystemMedia(options: { readonly folder: string; readonly clo
 
     async resume(tenant_id, object_id) {
       const suffix = keptSuffix(tenant_id, object_id);
-      const name = (await readdir(unfinished).catch(absent([] as string[]))).find((one) => one.endsWith(suffix));
-      if (name === undefined) return undefined;
-      const temporary = join(unfinished, name);
-      const file = await open(temporary, 'r+').catch(absent(undefined));
-      if (file === undefined) return undefined;
+      const found = await openKept(suffix);
+      if (found === undefined) return undefined;
+      const { temporary, file } = found;
       const offset = (await file.stat()).size;
       const readBack = () => media.read(tenant_id, object_id);
       const discard = () => media.remove(tenant_id, object_id);

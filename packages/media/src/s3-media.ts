@@ -167,7 +167,11 @@ export function s3Media(options: S3MediaOptions): S3Media {
       mediaWriter(partSink(target(keyOf(tenant_id, object_id)), room, { keep, part_bytes })),
     async resume(tenant_id, object_id) {
       const Key = keyOf(tenant_id, object_id);
-      const kept = await keptParts(Key);
+      // One that is swept away, or comes to its end elsewhere, between two questions is not there.
+      const kept = await keptParts(Key).catch((error: unknown) => {
+        if (isNotFound(error)) return undefined;
+        throw error;
+      });
       if (kept === undefined) return undefined;
       const offset = kept.etags.length * part_bytes;
       const readBack = () => media.read(tenant_id, object_id);
