@@ -193,6 +193,30 @@ describe('resuming', () => {
       await b.next('agent.idle');
     }));
 
+  test.each([
+    ['before its new process can be offered it', { install: true }, 1_000],
+    ['while its new process has not said what it kept', {}, 1_000],
+    ['before its new process comes', { install: true }, 0],
+  ])('LNK33 TRN3 DEL2: a message is deleted %s: its turn is over, and the lane goes on', (_, how, after_ms) =>
+    onStage(async ({ world, agent, a, b }) => {
+      const { payload } = await a.send('never mind');
+      await agent.turn({ accept: false });
+      await world.advance(150);
+      const remove = () => a.request('message.delete', { message_ids: [payload.message_id!] }, lane);
+      if (after_ms === 0) await remove();
+      agent.restart(how);
+      await agent.connect();
+      await world.advance(after_ms);
+      if (after_ms > 0) await remove();
+      await a.send('but this');
+      await world.advance(10_000);
+      const next = await agent.turn();
+      expect(next.text).toBe('but this');
+      next.end();
+      await b.next((frame) => frame.type === 'agent.idle' && b.frames('agent.idle').length === 2);
+    }),
+  );
+
   test('LNK34 C75: a new process that knows nothing of the accepted turn: it ends as interrupted, and is not run again', () =>
     onStage(async ({ world, agent, a, b }) => {
       await a.send('question');

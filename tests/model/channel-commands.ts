@@ -68,3 +68,12 @@ export const deleteChannel = act('delete channel', async (model, real, [d, l]) =
   }
   await quiet(real);
 });
+
+/** Its messages, and those of its threads, go to the other agent from now on; a turn that was given stays with whom it was given to. */
+export const bind = act('bind', async (model, real, [l, who]) => {
+  const lane = pick(
+    lanesOf(model).filter(({ chat_id, thread_id }) => thread_id === null && chat_id !== model.default_chat),
+    l!,
+  );
+  if (lane) await real.bind(lane.chat_id, who! % 3 === 0 ? 'default' : 'second');
+});

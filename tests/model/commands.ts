@@ -15,7 +15,7 @@ import {
   take,
   whole,
 } from './agent-commands.js';
-import { autoThread, createChannel, deleteChannel, rename, setDefault } from './channel-commands.js';
+import { autoThread, bind, createChannel, deleteChannel, rename, setDefault } from './channel-commands.js';
 import {
   answerPicker,
   comeBack,
@@ -84,6 +84,8 @@ const seldom = [
   sendAndCut,
   replaced,
   createChannel,
+  bind,
+  bind,
   autoThread,
   rename,
   setDefault,

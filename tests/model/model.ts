@@ -14,6 +14,8 @@ export interface Model {
   readonly senders: Map<string, Sent>;
   /** Messages that the agent has said it has. */
   readonly taken: Set<string>;
+  /** Turns of the second agent whose answers are known. */
+  readonly heard: Set<string>;
   /** Of these its sender must have the receipt, now or on its next connection: message and device. */
   readonly owed: Map<string, string>;
   /** Devices whose connection went and did not say so: what is told to it is lost. */
@@ -58,6 +60,7 @@ export function newModel(): Model {
     reads: new Map(),
     senders: new Map(),
     taken: new Set(),
+    heard: new Set(),
     owed: new Map(),
     vanished: new Set(),
     lost: [],

@@ -1,7 +1,10 @@
+import { type Control, subjects } from '@iris/bus';
+import type { ChatId } from '@iris/protocol';
 import {
   type AnyFrame,
   type Break,
   laneOf,
+  makeAgent,
   makeWorld,
   type TestAgent,
   type TestDevice,
@@ -17,7 +20,13 @@ import { viewOf } from './view.js';
 export interface Real {
   readonly world: World;
   readonly tenant: WorldTenant;
+  /** The default one, which does what the commands say. */
   readonly agent: TestAgent;
+  /** Serves the channels that are bound to it, and answers at once. */
+  readonly second: TestAgent;
+  readonly second_token: string;
+  /** Who serves a channel from now on. */
+  bind(chat_id: string, to: 'second' | 'default'): Promise<void>;
   readonly devices: readonly TestDevice[];
   /** The agent is away of its own will; else it dials again whenever its link ends. */
   away: boolean;
@@ -36,9 +45,26 @@ export async function newReal(seed: number, model: Model, breaks: readonly Break
     tenant.device('tablet', { caps: { delta: true } }),
     tenant.device('desk'),
   ];
-  const real: Real = { world, tenant, agent, devices, away: false, next: counter() };
+  const { token, agent_id } = await makeAgent(world.store, tenant, 'second', { at: world.time.now() });
+  const second = tenant.agent({ edge: 1, token, install_id: 'install of the second', script: answerAtOnce });
+  await second.connect();
+  const { bus } = world.backbone.join('control', 'net');
+  const bind: Real['bind'] = async (chat_id, to) => {
+    await world.store.channels.bind(tenant.tenant_id, chat_id as ChatId, to === 'second' ? agent_id : null);
+    const order: Control = { kind: 'rerouted', tenant_id: tenant.tenant_id };
+    bus.publish(subjects.control, new TextEncoder().encode(JSON.stringify(order)));
+    await world.advance(50);
+  };
+  const real: Real = { world, tenant, agent, second, second_token: token, bind, devices, away: false, next: counter() };
   for (const [n, device] of devices.entries()) await come(real, model, device, n);
   return real;
+}
+/** What the second agent says of a text. */
+export const heardBySecond = (text: string): string => `heard ${text}`;
+function answerAtOnce(turn: TestTurn): void {
+  turn.accept();
+  turn.message(heardBySecond(turn.text));
+  turn.end();
 }
 const counter = () => {
   let last = 0;
@@ -61,6 +87,11 @@ export async function come(real: Real, model: Model, device: TestDevice, door: n
   for (const { chat_id, thread_id } of model.lanes.values()) await device.history({ chat_id, thread_id, limit: 200 });
 }
 
+async function dialSecond(real: Real, door: number): Promise<void> {
+  const answer = await real.second.connect(doorOf(real, door).dial('/agent', { token: real.second_token }));
+  if (answer.type !== 'hello.ack') throw new Error(`the second agent is refused: ${JSON.stringify(answer.payload)}`);
+}
+
 async function dialAgent(real: Real, door: number): Promise<void> {
   const answer = await real.agent.connect(doorOf(real, door).dial('/agent', { token: real.tenant.agent_token }));
   if (answer.type !== 'hello.ack') throw new Error(`the agent is refused: ${JSON.stringify(answer.payload)}`);
@@ -74,10 +105,14 @@ export async function agentComes(real: Real, door: number): Promise<void> {
 
 /** Until everything that was said has arrived everywhere. */
 export async function quiet(real: Real): Promise<void> {
-  const { world, agent } = real;
+  const { world, agent, second } = real;
   await world.advance(150);
   for (let n = 0; n < 50 && !real.away && (!agent.connected || agent.unacked.length > 0); n++) {
     if (!agent.connected) await dialAgent(real, n);
+    await world.advance(100);
+  }
+  for (let n = 0; n < 50 && (!second.connected || second.unacked.length > 0); n++) {
+    if (!second.connected) await dialSecond(real, n);
     await world.advance(100);
   }
 }
@@ -157,14 +192,29 @@ export function checkViews(real: Real, model: Model): void {
       const stands = ({ lane, message_id }: { lane: string; message_id: string }) =>
         model.lanes.get(lane)?.said.some((one) => one.message_id === message_id) === true;
       const read = new Map([...model.reads].filter(([, one]) => one.device_id !== name && stands(one)));
-      // Of what is gone an app may keep what it was told; of what stands it must not have been told anything else.
-      const shown = [...view.reads].filter(
-        ([key, message_id]) => read.has(key) || stands({ lane: key.slice(key.indexOf(' ') + 1), message_id }),
-      );
+      // Where the furthest is gone an app may show what it was told before; never anything that was not read.
+      const further = (key: string, message_id: string) => {
+        const said = model.lanes.get(key.slice(key.indexOf(' ') + 1))?.said.find((one) => one.message_id === message_id);
+        return said !== undefined && said.cursor > (model.reads.get(key)?.cursor ?? -1);
+      };
+      const shown = [...view.reads].filter(([key, message_id]) => read.has(key) || further(key, message_id));
       const wanted = [...read].map(([key, { message_id }]) => [key, message_id]);
       same(`RCP4: ${name} shows as read`, shown.sort(), wanted.sort());
     }
     same(`${name} shows running texts`, [...view.running.values()].map(({ text }) => text).sort(), running);
+  }
+}
+
+/** What the second agent was given it has answered. */
+function heard({ second, ...real }: Real, model: Model): void {
+  for (const turn of second.turns.values()) {
+    model.taken.add((turn.offer.message as unknown as { message_id: string }).message_id);
+    const text = heardBySecond(turn.text);
+    if (model.heard.has(turn.turn_id) || !model.lanes.has(laneOf(turn))) continue;
+    const said = saidAs({ second, ...real }, text);
+    if (said === undefined) throw new Error(`LNK17: ${text} is not in the outbox`);
+    model.heard.add(turn.turn_id);
+    say(model, laneOf(turn), said);
   }
 }
 
@@ -203,6 +253,7 @@ async function checkReads({ world, tenant }: Real, model: Model): Promise<void> 
 export async function checkAll(real: Real, model: Model, asking: TestDevice, page: number): Promise<void> {
   await quiet(real);
   await settled(real, model);
+  heard(real, model);
   checkViews(real, model);
   checkReceipts(real, model);
   await checkReads(real, model);

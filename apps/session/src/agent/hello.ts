@@ -5,6 +5,7 @@ import type { Answer, Context } from '../context.js';
 import { type Effects, mergeEffects, type Origin } from '../emission.js';
 import { admit, refusedToken } from '../handlers/hello.js';
 import { channelEntry } from '../rules/frames.js';
+import { closeTurn } from './close-turn.js';
 import { linkText } from './link.js';
 import type { Room } from './room.js';
 import { becomes } from './turn-frames.js';
@@ -168,7 +169,7 @@ async function resume(
     unacked,
     forgot,
   }: { room: Room; row: AgentRow; open_turns: ReadonlySet<string>; unacked: readonly AgentFrameRow[]; forgot: boolean },
-  { store, turns }: Context,
+  { store, clock, turns }: Context,
 ): Promise<Effects> {
   const offered = new Set(unacked.filter(({ frame }) => frame.type === 'turn.start').map(({ frame }) => frame.turn_id));
   const effects: Effects[] = [];
@@ -176,10 +177,17 @@ async function resume(
     if (state.agent_id !== row.agent_id || state.ended) continue;
     const anew = state.boot_id !== row.boot_id;
     const waits = offered.has(state.turn_id);
-    if (
-      open_turns.has(state.turn_id) ? !anew : !((forgot && !waits) || (anew && waits)) || !(await offerAgain(state, row, { store, turns }))
-    )
-      continue;
+    if (open_turns.has(state.turn_id)) {
+      if (!anew) continue;
+    } else {
+      if (!((forgot && !waits) || (anew && waits))) continue;
+      const rows = await offerAgain(state, row, { store, turns });
+      if (rows === undefined) continue;
+      if (rows === 'deleted') {
+        effects.push(await closeTurn({ store, clock }, row.tenant_id, room, state, 'cancelled', { own: false }));
+        continue;
+      }
+    }
     effects.push(becomes(room, { ...state, boot_id: row.boot_id }));
   }
   return mergeEffects(effects);

@@ -263,6 +263,11 @@ export function createTurns(context: () => Context): Turns {
           } else {
             const rows = await offerAgain(state, { tenant_id, agent_id, boot_id: link.boot_id }, { store, turns });
             if (rows === undefined) continue;
+            if (rows === 'deleted') {
+              ended = true;
+              effects.push(await closeTurn(context(), tenant_id, room, state, 'cancelled', { own: false }));
+              continue;
+            }
             effects.push({ ...becomes(room, { ...state, boot_id: link.boot_id }), agent: [{ agent_id, rows }] });
           }
         }
@@ -296,14 +301,17 @@ export function createTurns(context: () => Context): Turns {
   return turns;
 }
 
-/** One attempt further, in place of the `turn.start` that may still wait; undefined when the turn was accepted or ended meanwhile. */
+/**
+ * One attempt further, in place of the `turn.start` that may still wait; undefined when the turn was accepted or ended meanwhile. `deleted`: there is
+ * nothing to offer any more, and who calls ends the turn, or its lane would wait for it for ever.
+ */
 export async function offerAgain(
   state: TurnState,
   { tenant_id, agent_id, boot_id }: { tenant_id: TenantId; agent_id: AgentId; boot_id: string | null },
   { store, turns }: { store: Context['store']; turns: Turns },
-): Promise<AgentFrameRow[] | undefined> {
+): Promise<AgentFrameRow[] | 'deleted' | undefined> {
   const again = await store.turns.retry(tenant_id, state.turn_id, boot_id);
   if (again === undefined) return undefined;
   await store.agentFrames.withdraw(tenant_id, agent_id, state.turn_id);
-  return (await turns.startFrame(again)) ?? [];
+  return (await turns.startFrame(again)) ?? 'deleted';
 }
