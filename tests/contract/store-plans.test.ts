@@ -2,25 +2,10 @@ import type { AgentId, ChatId, MessageId, TenantId } from '@iris/protocol';
 import { type MessageRow, migrate, prismaStore, type Store } from '@iris/store';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { type Plan, planners, removed, type Sent, sentBy } from './plans.js';
 import { databaseForTests } from './postgres-servers.js';
 
 /** What Postgres reads for a search and for a page of history: the very statements of the store, with the settings of its connections. */
-
-interface Sent {
-  readonly text: string;
-  readonly values: readonly unknown[];
-  readonly name: string | undefined;
-  readonly options: string;
-}
-interface Plan {
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly 'Rows Removed by Index Recheck'?: number;
-  readonly Plans?: readonly Plan[];
-}
 
 const flat = { chat_id: 'android:default' as ChatId, thread_id: null };
 const empty = { reasoning: null, media: null, reply_to: null, model: null, tokens: null, runtime: null, client_ref: null };
@@ -30,7 +15,7 @@ describe('plans', () => {
   let database: { url: string; end(): Promise<void> };
   let store: Store;
   let client: pg.Client;
-  const sent: Sent[] = [];
+  const planned = planners();
   const query = pg.Client.prototype.query;
   const depths = 10_300;
 
@@ -54,36 +39,8 @@ describe('plans', () => {
     return rows.map(({ message_id }) => message_id);
   }
 
-  /** What the store sends while `run` runs. */
-  async function sentBy(run: () => Promise<unknown>): Promise<Sent[]> {
-    sent.length = 0;
-    pg.Client.prototype.query = function (this: pg.Client, ...args: unknown[]) {
-      const [config] = args as [{ text?: string; values?: readonly unknown[]; name?: string } | string];
-      const { options } = (this as unknown as { connectionParameters: { options?: string } }).connectionParameters;
-      if (typeof config === 'object' && config.text !== undefined && config.name !== 'iris_scope') {
-        sent.push({ text: config.text, values: config.values ?? [], name: config.name, options: options ?? '' });
-      }
-      return Reflect.apply(query, this, args);
-    } as typeof query;
-    await run().finally(() => {
-      pg.Client.prototype.query = query;
-    });
-    return [...sent];
-  }
-
-  /** Connections with the settings of those of the store. */
-  const planners = new Map<string, Promise<pg.Client>>();
-  function planner(options: string): Promise<pg.Client> {
-    const standing = planners.get(options);
-    if (standing) return standing;
-    const made = new pg.Client({ connectionString: database.url, options });
-    const connected = made.connect().then(() => made);
-    planners.set(options, connected);
-    return connected;
-  }
-
   async function planOf({ text, values, options }: Sent): Promise<Plan[]> {
-    const on = await planner(options);
+    const on = await planned.on(database.url, options);
     // As the store acts: searches are held to their tenant by their own words alone, so that the index of the grams may be used.
     await on.query(
       text.includes('search_text')
@@ -97,7 +54,6 @@ describe('plans', () => {
     ...(plan['Relation Name']?.startsWith('message') ? [plan] : []),
     ...(plan.Plans ?? []).flatMap(scansOf),
   ];
-  const removed = (scan: Plan): number => (scan['Rows Removed by Filter'] ?? 0) + (scan['Rows Removed by Index Recheck'] ?? 0);
   const read = (scans: readonly Plan[]): number =>
     Math.round(scans.reduce((sum, scan) => sum + scan['Actual Loops'] * (scan['Actual Rows'] + removed(scan)), 0));
 
@@ -149,7 +105,7 @@ describe('plans', () => {
   }, 240_000);
   afterAll(async () => {
     await store?.close();
-    for (const each of planners.values()) await (await each).end();
+    await planned.end();
     await client?.end();
     await database?.end();
   }, 30_000);

@@ -79,6 +79,9 @@ const said: readonly (readonly [
 /** Those that stand in the store as messages. */
 const messages = said.filter(([, , wanted]) => wanted.class !== 'picker' && wanted.class !== 'notification');
 
+/** Those that stand in the outbox alone. */
+const others = said.filter((one) => !messages.includes(one));
+
 describe('PSH2: that a frame is worth a push is not lost with whoever was to write it down', () => {
   test.each(said)('%s: the session dies between append and note; the agent says it again to the next', (_, speak, wanted) =>
     push(
@@ -141,6 +144,57 @@ describe('PSH2: that a frame is worth a push is not lost with whoever was to wri
         },
         { sessions: 2, unchecked: true, expected: ['*'] },
       ),
+  );
+
+  test.each(others)(
+    '%s: the session dies at the note, and its agent never comes back: a worker finds it in the outbox',
+    (_, speak, wanted) =>
+      push(
+        async (stage) => {
+          const { world, agent } = stage;
+          await away(stage);
+          const died = dieAt(stage, ({ name }) => name === 'pushFrames.note');
+          await speak(stage);
+          await world.advance(1_000);
+          expect(died()).toBe(true);
+          agent.cut();
+          await world.advance(30_000);
+          expect(world.fakes.fcm.accepted.map(({ data }) => data)).toMatchObject([wanted]);
+          expect((await ledgerOf(stage, 'tablet')).filter(({ state }) => state === 'sent')).toHaveLength(1);
+          // Once, however long it stands there.
+          await world.advance(120_000);
+          expect(world.fakes.fcm.accepted).toHaveLength(1);
+          expect(await world.store.pushOwed.due(world.time.now(), 10)).toEqual([]);
+        },
+        { sessions: 2, unchecked: true, expected: ['*'] },
+      ),
+  );
+
+  test.each(others)('%s: the worker that finds it dies before its note; the next one does it again', (_, speak, wanted) =>
+    push(
+      async (stage) => {
+        const { world, agent } = stage;
+        await away(stage);
+        dieAt(stage, ({ name }) => name === 'pushFrames.note');
+        await speak(stage);
+        await world.advance(1_000);
+        agent.cut();
+        let died = 0;
+        world.backbone.onCall = ({ from, name }) => {
+          const victim = world.workers.find((one) => one.alive && one.name === from);
+          if (victim === undefined || name !== 'pushFrames.note') return;
+          died++;
+          if (died === 1) victim.kill();
+        };
+        await world.advance(30_000);
+        expect(died).toBe(1);
+        await world.startWorker();
+        await world.advance(60_000);
+        expect(died).toBeGreaterThan(1);
+        expect(world.fakes.fcm.accepted.map(({ data }) => data)).toMatchObject([wanted]);
+      },
+      { sessions: 2, unchecked: true, expected: ['*'] },
+    ),
   );
 
   test.each(messages)('%s: the worker that repairs it dies between append and note; the next one does it again', (_, speak, wanted) =>

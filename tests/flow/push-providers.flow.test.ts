@@ -156,3 +156,47 @@ describe('C89 PSH18: whatever is long', () => {
     ),
   );
 });
+
+test('PSH8: a phone that FCM does not reach hears of every lane, though FCM keeps four collapse keys; a busy lane stays one message', () =>
+  push(async (stage) => {
+    const { world, a, agent } = stage;
+    await away(stage, { fcm_token: 'it' });
+    const lanes = [lane];
+    for (let n = 1; n < 6; n++) {
+      const { payload } = await a.request('channel.create', { name: `Lane ${n}` });
+      lanes.push({ ...lane, chat_id: payload.chat_id as typeof lane.chat_id });
+    }
+    const say = async (n: number, text: string) => {
+      agent.say('message', { message_id: `m ${text}`, role: 'cron', text }, lanes[n]);
+      await world.advance(3_000);
+    };
+    for (let n = 0; n < 6; n++) await say(n, `first of ${n}`);
+    for (let n = 0; n < 3; n++) await say(0, `busy ${n}`);
+    await say(5, 'second of 5');
+    const kept = world.fakes.fcm.kept('it').map(({ data, android }) => [data.body, android.collapse_key === undefined]);
+    expect(kept).toEqual([
+      ['first of 1', false],
+      ['first of 2', false],
+      ['first of 3', false],
+      ['first of 4', true],
+      ['first of 5', true],
+      ['busy 2', false],
+      ['second of 5', true],
+    ]);
+    // What an app shows, by tag: the newest of each lane.
+    expect(new Set(world.fakes.fcm.kept('it').map(({ data }) => data.tag)).size).toBe(6);
+    // Taking one back takes no key either.
+    const read = stage.tenant.log.find(({ frame }) => frame.payload.text === 'first of 4')!;
+    await a.request('read.receipt', { message_id: read.frame.payload.message_id! }, lanes[4]);
+    await world.advance(3_000);
+    const gone = world.fakes.fcm.accepted.at(-1)!;
+    expect([gone.data.type, gone.android.collapse_key]).toEqual(['withdraw', undefined]);
+    // It comes, and the next absence begins anew.
+    const back = stage.tenant.device('tablet');
+    await back.join();
+    await back.sync();
+    back.cut();
+    await world.advance(2_500);
+    await say(5, 'third of 5');
+    expect(world.fakes.fcm.accepted.at(-1)).toMatchObject({ data: { body: 'third of 5' }, android: { collapse_key: expect.any(String) } });
+  }));

@@ -1,3 +1,4 @@
+import type { PushContent } from '@iris/store';
 import { type AnyFrame, fcmError, lane, receiver, type Stage } from '@iris/testkit';
 import { describe, expect, test } from '@jest/globals';
 import { answer_url, away, finalsOf, ledgerOf, onPushStage as push, turn } from './push-stage.js';
@@ -279,21 +280,28 @@ describe('PSH11: taking back', () => {
       await a.request('read.receipt', { message_id: finalsOf(stage)[0]!.frame.payload.message_id! }, lane);
       await world.advance(3_000);
       const [pushed] = data(stage);
+      const browser = () => world.fakes.webpush.accepted.map(({ payload }) => payload.type);
       expect(data(stage).slice(1)).toEqual([{ type: 'withdraw', tag: pushed!.tag, cursor: pushed!.cursor }]);
-      expect(world.fakes.webpush.accepted.map(({ payload }) => payload.type)).toEqual(['push', 'withdraw']);
+      expect(browser()).toEqual(['push', 'withdraw']);
       expect(world.fakes.ntfy.shown('desk').size).toBe(0);
       expect(world.fakes.ntfy.buzzes('desk')).toBe(1);
       // Again, nothing is left to take back.
       await turn(stage, 'two', 'kept');
       await world.advance(3_000);
+      expect(world.fakes.ntfy.shown('desk').size).toBe(1);
       await a.request('message.delete', { message_ids: [finalsOf(stage)[1]!.frame.payload.message_id!] }, lane);
       await world.advance(3_000);
       expect(data(stage).map(({ type }) => type)).toEqual(['push', 'withdraw', 'push', 'withdraw']);
+      expect(browser()).toEqual(['push', 'withdraw', 'push', 'withdraw']);
+      expect(world.fakes.ntfy.shown('desk').size).toBe(0);
       const { running, picker_id } = await ask(stage, 'confirm', { choices, title: 'Sure?' });
       await world.advance(3_000);
+      expect([...world.fakes.ntfy.shown('desk').values()].map(({ title }) => title)).toEqual(['Sure?']);
       await a.request('picker.select', { picker_id, value: 'yes' });
       await world.advance(3_000);
-      expect(data(stage).map(({ type }) => type)).toEqual(['push', 'withdraw', 'push', 'withdraw', 'push', 'withdraw']);
+      const thrice = ['push', 'withdraw', 'push', 'withdraw', 'push', 'withdraw'];
+      expect([data(stage).map(({ type }) => type), browser()]).toEqual([thrice, thrice]);
+      expect([world.fakes.ntfy.shown('desk').size, world.fakes.ntfy.buzzes('desk')]).toEqual([0, 3]);
       running.end();
       await a.next('agent.idle');
       void b;
@@ -312,7 +320,9 @@ describe('PSH11: taking back', () => {
         await stale(stage, finalsOf(stage)[0]!.frame.payload.message_id!);
         world.loseOutbox(100);
         await world.advance(5_000);
-        expect(data(stage).map(({ type }) => type)).toEqual(['push']);
+        // Edges have their time to say who is there; then it goes, and does not wait until its mark is old.
+        await world.advance(3_000);
+        expect(data(stage).map(({ type }) => type)).toEqual(['push', 'withdraw']);
         await world.advance(90_000);
         expect(data(stage).map(({ type }) => type)).toEqual(['push', 'withdraw']);
         expect(await world.store.pushStale.due(world.time.now() + 1e6, 10)).toEqual([]);
@@ -375,23 +385,47 @@ describe('PSH11: taking back', () => {
 });
 
 describe('PSH12: what providers are told', () => {
-  const modes = async (stage: Stage, content: 'full' | 'title' | 'ids' | 'encrypted', where: Record<string, unknown>) => {
+  const modes = async (stage: Stage, content: PushContent, where: Record<string, unknown>) => {
     await stage.world.store.pushRules.setContent(stage.tenant.tenant_id, content);
     await away(stage, where);
     await turn(stage, 'hi', 'a secret');
     await stage.world.advance(3_000);
   };
 
-  test.each([
-    ['full', { title: 'Default', body: 'a secret' }],
-    ['title', { title: 'Default' }],
-    ['ids', {}],
-  ] as const)('PSH12: %s, at FCM', (content, words) =>
+  const told: readonly (readonly [PushContent, Readonly<Record<string, string>>, readonly [title: string, message: string]])[] = [
+    ['full', { title: 'Default', body: 'a secret' }, ['Default', 'a secret']],
+    ['title', { title: 'Default' }, ['Default', 'New message']],
+    ['ids', {}, ['Iris', 'New message']],
+  ];
+  const wordsIn = ({ title, body, ...rest }: Readonly<Record<string, string>>) => ({
+    words: { ...(title === undefined ? {} : { title }), ...(body === undefined ? {} : { body }) },
+    rest,
+  });
+  test.each(told)('PSH12: %s, at FCM', (content, words) =>
     push(async (stage) => {
       await modes(stage, content, { fcm_token: 'token-b' });
-      const [{ title, body, ...rest } = {} as Record<string, string>] = data(stage);
-      expect({ ...(title === undefined ? {} : { title }), ...(body === undefined ? {} : { body }) }).toEqual(words);
-      expect(rest).toMatchObject({ type: 'push', class: 'reply', message_id: finalsOf(stage)[0]!.frame.payload.message_id! });
+      const said = wordsIn(data(stage)[0]!);
+      expect(said.words).toEqual(words);
+      expect(said.rest).toMatchObject({ type: 'push', class: 'reply', message_id: finalsOf(stage)[0]!.frame.payload.message_id! });
+      expect(JSON.stringify(said.rest)).not.toContain('secret');
+    }),
+  );
+  test.each(told)('PSH12: %s, in a browser', (content, words) =>
+    push(async (stage) => {
+      const { fakes } = stage.world;
+      await modes(stage, content, { webpush: fakes.webpush.subscribe('b', `${fakes.base}/webpush`) });
+      const said = wordsIn(fakes.webpush.accepted[0]!.payload);
+      expect(said.words).toEqual(words);
+      expect(said.rest).toMatchObject({ type: 'push', class: 'reply', message_id: finalsOf(stage)[0]!.frame.payload.message_id! });
+      expect(JSON.stringify(said.rest)).not.toContain('secret');
+    }),
+  );
+  test.each(told)('PSH12: %s, at ntfy', (content, _, shown) =>
+    push(async (stage) => {
+      await modes(stage, content, { ntfy_topic: 'topic' });
+      const [one] = stage.world.fakes.ntfy.published;
+      expect([one!.title, one!.message]).toEqual(shown);
+      expect(JSON.stringify(one).includes('secret')).toBe(content === 'full');
     }),
   );
 

@@ -116,7 +116,10 @@ export function createSession(deps: SessionDeps, config: SessionConfig): Session
     appender,
     patience,
     marks: cursorMarks({ messages: store.messages, clock, log }),
-    pushes: createPushes({ store, jobs, clock, log, patience }, { on: config.push_providers.length > 0, delay_ms: config.push_delay_ms }),
+    pushes: createPushes(
+      { store, outbox, jobs, clock, log, patience },
+      { on: config.push_providers.length > 0, delay_ms: config.push_delay_ms },
+    ),
     idle_ms: config.idle_ms,
     weightOf: directory.weightOf,
     toAgents: (tenant_id, agent) => links.send(tenant_id, agent),

@@ -5,6 +5,7 @@ export { migrate } from './migrate.js';
 export { postgresArchive } from './prisma-store/archive.js';
 export { type PrismaStoreOptions, prismaStore } from './prisma-store/prisma-store.js';
 export * from './push.js';
+export { lanesBefore } from './push-lanes.js';
 export * from './push-note.js';
 export * from './rows.js';
 export * from './store.js';

@@ -84,6 +84,12 @@ export interface PushLedgerRow extends Lane {
 }
 export type LedgerKey = Pick<PushLedgerRow, 'tenant_id' | 'device_id' | 'cursor'>;
 
+/** One that may be sent now. */
+export interface Claimed extends LedgerKey {
+  /** Of how many other lanes the device was pushed before it was first pushed for this one, and has not come for any of it since. */
+  readonly lanes_before: number;
+}
+
 /** What became of one attempt. */
 export interface PushOutcome extends LedgerKey {
   readonly state: 'pending' | 'sent' | 'skipped' | 'failed';
@@ -142,7 +148,7 @@ export interface PushLedger {
    * `pending`, and `sending` ones whose claim has lapsed, become ours until `until`, unless the device has said hello since they were
    * decided, or could not any more: it or its token is revoked, or its tenant suspended. Returns those that did.
    */
-  claim(keys: readonly LedgerKey[], now: number, until: number): Promise<LedgerKey[]>;
+  claim(keys: readonly LedgerKey[], now: number, until: number): Promise<Claimed[]>;
   /**
    * What became of claimed ones. `sent` moves the device's `last_pushed_cursor` in the same step, and stands whatever came between;
    * anything else changes only what is `pending` or `sending`.
@@ -157,6 +163,8 @@ export interface PushLedger {
    */
   fence(tenant_id: TenantId, device_id: DeviceId, at: number): Promise<{ under_way: number; last_pushed_cursor: Cursor }>;
   of(tenant_id: TenantId, cursors: readonly Cursor[]): Promise<PushLedgerRow[]>;
+  /** What is decided of these frames. */
+  keysOf(tenant_id: TenantId, cursors: readonly Cursor[]): Promise<LedgerKey[]>;
   /** The newest of a device, at `cursor` or before. */
   explain(tenant_id: TenantId, device_id: DeviceId, options: { cursor?: Cursor; limit: number }): Promise<PushLedgerRow[]>;
   /** Sent and not withdrawn. */
@@ -172,6 +180,16 @@ export interface PushStale {
   due(before: number, limit: number): Promise<{ tenant_id: TenantId; at: number }[]>;
   /** Unless it was marked later. */
   clear(tenant_id: TenantId, at: number): Promise<void>;
+}
+
+/** From where on a tenant's outbox may hold frames that are worth a push and have no note: whoever appended them may be lost, this is not. */
+export interface PushOwed {
+  /** As of `at`, milliseconds: frames that come above `cursor`. */
+  mark(tenant_id: TenantId, cursor: Cursor, at: number): Promise<void>;
+  /** Marked at `before` or earlier, oldest first. */
+  due(before: number, limit: number): Promise<{ tenant_id: TenantId; cursor: Cursor; at: number }[]>;
+  /** Unless it was marked again later. */
+  clear(mark: { tenant_id: TenantId; cursor: Cursor; at: number }): Promise<void>;
 }
 
 export interface PushActions {

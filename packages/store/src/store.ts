@@ -16,7 +16,7 @@ import type {
   TokenId,
   TurnId,
 } from '@iris/protocol';
-import type { PushActions, PushFrames, PushLedger, PushRules, PushStale, PushTargets } from './push.js';
+import type { PushActions, PushFrames, PushLedger, PushOwed, PushRules, PushStale, PushTargets } from './push.js';
 import type {
   AgentBackendRow,
   AgentFrameRow,
@@ -59,6 +59,7 @@ export interface Store {
   readonly pushLedger: PushLedger;
   readonly pushActions: PushActions;
   readonly pushStale: PushStale;
+  readonly pushOwed: PushOwed;
   readonly audit: Audit;
   readonly usage: Usage;
   readonly keys: Keys;
@@ -216,6 +217,8 @@ export interface Messages {
   /** Gives each its place, also when it was deleted meanwhile. A place once given stays; unknown ids are passed over. */
   setCursors(marks: readonly { tenant_id: TenantId; message_id: MessageId; cursor: Cursor }[]): Promise<void>;
   get(tenant_id: TenantId, message_id: MessageId): Promise<MessageRow | undefined>;
+  /** Those of them that stand, in any order. */
+  standing(tenant_id: TenantId, message_ids: readonly MessageId[]): Promise<MessageRow[]>;
   /** Where each stands; those that were deleted or never were are absent. */
   places(tenant_id: TenantId, message_ids: readonly MessageId[]): Promise<Map<MessageId, MessagePlace>>;
   /**
@@ -361,6 +364,8 @@ export interface Pickers {
   /** Idempotent by `picker_id`: false when it stood already, or its lane is gone. */
   open(row: PickerRow): Promise<boolean>;
   get(tenant_id: TenantId, picker_id: PickerId): Promise<PickerRow | undefined>;
+  /** Those of them that there are, in any order. */
+  these(tenant_id: TenantId, picker_ids: readonly PickerId[]): Promise<PickerRow[]>;
   /** Open ones, of one turn or of all, oldest first. */
   list(tenant_id: TenantId, turn_id?: TurnId): Promise<PickerRow[]>;
   /** Only an open one can be closed, once. `won` again for the same `answered_by`. */

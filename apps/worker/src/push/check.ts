@@ -31,7 +31,7 @@ export async function check(deps: CheckDeps, config: PushConfig, tenant_id: Tena
 
   const now = clock.now();
   const cursors = undecided.map(({ cursor }) => cursor);
-  const known = new Set((await store.pushLedger.of(tenant_id, cursors)).map(({ device_id, cursor }) => `${cursor}\n${device_id}`));
+  const known = new Set((await store.pushLedger.keysOf(tenant_id, cursors)).map(({ device_id, cursor }) => `${cursor}\n${device_id}`));
   const patience = { live_ms: config.push_live_ms, age_ms: config.push_age_ms };
   const rows: PushLedgerRow[] = [];
   const waiting = new Map<number, number>();

@@ -2,6 +2,7 @@ import type { Outbox } from '@iris/outbox';
 import type { TenantId } from '@iris/protocol';
 import type { Clock, Log, Meter, Random } from '@iris/runtime';
 import {
+  type Claimed,
   type LedgerKey,
   type PushFrameRow,
   type PushKind,
@@ -68,8 +69,8 @@ export function createDispatch(deps: PushDeps, config: PushConfig): Dispatch {
 
   const claim = batched(async (keys: readonly LedgerKey[]) => {
     const now = clock.now();
-    const won = new Set((await store.pushLedger.claim(keys, now, now + config.push_claim_ms)).map(nameOf));
-    return keys.map((key) => won.has(nameOf(key)));
+    const won = new Map((await store.pushLedger.claim(keys, now, now + config.push_claim_ms)).map((one) => [nameOf(one), one]));
+    return keys.map((key) => won.get(nameOf(key)));
   }, most);
   const record = batched(async (outcomes: readonly PushOutcome[]) => {
     await store.pushLedger.record(outcomes);
@@ -116,10 +117,10 @@ export function createDispatch(deps: PushDeps, config: PushConfig): Dispatch {
     }
   };
 
-  const ask = async (view: View, { row, frame }: Pending, target: PushTargetRow, sender: Sender): Promise<Verdict> => {
+  const ask = async (view: View, { row, frame }: Pending, target: PushTargetRow, { lanes_before }: Claimed): Promise<Verdict> => {
     const url = config.push_answer_url;
     const answering = url === undefined ? undefined : { url, secret: () => Buffer.from(random.bytes(24)).toString('base64url') };
-    const options = { cursor: row.covers, now: clock.now(), age_ms: config.push_age_ms, answering };
+    const options = { cursor: row.covers, now: clock.now(), age_ms: config.push_age_ms, answering, lanes_before };
     const { notice, action } = noticeOf(view, frame, options);
     if (action !== undefined) {
       const { token, picker } = action;
@@ -127,7 +128,7 @@ export function createDispatch(deps: PushDeps, config: PushConfig): Dispatch {
       const { tenant_id, picker_id } = picker;
       await store.pushActions.add([{ tenant_id, hash: tokenHash(token), picker_id, device_id: row.device_id, expires_at }]);
     }
-    return sender.send(target, notice, view.content);
+    return senders.get(target.kind)!.send(target, notice, view.content);
   };
 
   /** Decided once more when it had to wait: the device may have come, or the message gone. */
@@ -158,9 +159,9 @@ export function createDispatch(deps: PushDeps, config: PushConfig): Dispatch {
       }
       if (decision.is === 'wait')
         return void (await record(outcomeOf(row, { state: 'pending', why: 'connected', due_at: decision.until })));
-      const chosen = senders.get(decision.target.kind);
-      if (chosen === undefined || !(await claim(row))) return;
-      const verdict = await ask(view, { row, frame }, decision.target, chosen);
+      const claimed = senders.has(decision.target.kind) ? await claim(row) : undefined;
+      if (claimed === undefined) return;
+      const verdict = await ask(view, { row, frame }, decision.target, claimed);
       // The provider is free for the next while this one is written down.
       leave();
       await record(await outcome({ row, frame }, decision.target, verdict));

@@ -36,11 +36,18 @@ export function createPusher(
   const senders = sendersOf(config, { http: deps.http ?? nodeHttp(clock), clock });
   const dispatch = createDispatch({ ...deps, senders }, config);
   let settled_at = 0;
+  let lost = false;
   let pruned_at = clock.now();
   const endListening = outbox.onReconnected(() => {
     settled_at = clock.now() + settle_ms;
+    lost = true;
   });
-  const parts = { ...deps, senders, dispatch, settled_at: () => settled_at, withdrawing: new Set<TenantId>() };
+  const bereaved = () => {
+    const was = lost;
+    lost = false;
+    return was;
+  };
+  const parts = { ...deps, senders, dispatch, settled_at: () => settled_at, withdrawing: new Set<TenantId>(), bereaved };
   return {
     check: (tenant_id) => check(parts, config, tenant_id),
     withdraw: (tenant_id) => withdraw(parts, config, tenant_id),

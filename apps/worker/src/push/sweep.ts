@@ -2,6 +2,7 @@ import { type Cursor, laneKey, type TenantId } from '@iris/protocol';
 import type { PushLedgerRow } from '@iris/store';
 import { type CheckDeps, check } from './check.js';
 import type { PushConfig } from './config.js';
+import { noteOwed } from './owed.js';
 import { loadView } from './view.js';
 import { withdraw } from './withdraw.js';
 
@@ -9,15 +10,22 @@ import { withdraw } from './withdraw.js';
 const page = 1_000;
 /** Milliseconds past its last look after which a frame should have been decided about: the queue has lost its job. */
 const overdue_ms = 4_000;
-/** Milliseconds after which a tenant in which something went stale is looked at, whatever the queue did; longer than a session's mark is good for. */
-const staleAfter_ms = 15_000;
+/** Milliseconds after which a mark of a session instance is looked into, whatever the queue did; longer than the mark is good for there. */
+const markedAfter_ms = 15_000;
 /** What could not be taken back is tried again about this long after. */
 const again_ms = 60_000;
 const tenantsMax = 200;
 const tenantsAtOnce = 3;
 
+export interface SweepDeps extends CheckDeps {
+  /** Tenants whose stale notifications a sweep of this worker is taking back. */
+  readonly withdrawing: Set<TenantId>;
+  /** Whether the queue may have been lost since this was asked last. */
+  readonly bereaved: () => boolean;
+}
+
 /** Pushes whose time has come again, those whose worker died, and frames that nobody was asked to look at. */
-export async function sweep(deps: CheckDeps & { readonly withdrawing: Set<TenantId> }, config: PushConfig): Promise<void> {
+export async function sweep(deps: SweepDeps, config: PushConfig): Promise<void> {
   const { store, clock, log, dispatch, withdrawing } = deps;
   if (clock.now() < deps.settled_at()) return;
   const failed = (tenant_id: TenantId) => (error: unknown) => log.warn('worker.push_sweep_failed', { tenant_id, error });
@@ -28,19 +36,31 @@ export async function sweep(deps: CheckDeps & { readonly withdrawing: Set<Tenant
       await resume(deps, config, tenant_id, rows).catch(failed(tenant_id));
     });
   }
+  const owing = await store.pushOwed.due(clock.now() - markedAfter_ms, tenantsMax);
+  await some(owing, async (mark) => {
+    try {
+      if ((await noteOwed(deps, mark)) > 0) await check(deps, config, mark.tenant_id);
+      await store.pushOwed.clear(mark);
+    } catch (error) {
+      failed(mark.tenant_id)(error);
+    }
+  });
   const overdue = await store.pushFrames.overdue(clock.now() - config.push_live_ms - overdue_ms, tenantsMax);
   await some(overdue, (tenant_id) => check(deps, config, tenant_id).catch(failed(tenant_id)));
-  const stale = await store.pushStale.due(clock.now() - staleAfter_ms, tenantsMax);
+  const ripe = clock.now() - markedAfter_ms;
+  // Where the queue was lost its withdrawals were: nobody else will take back what went stale just before.
+  const stale = await store.pushStale.due(deps.bereaved() ? clock.now() : ripe, tenantsMax);
   // A provider that does not answer holds up one sweep for long; those that begin meanwhile must not ask it for the same again.
   const fresh = stale.filter(({ tenant_id }) => !withdrawing.has(tenant_id));
   for (const { tenant_id } of fresh) withdrawing.add(tenant_id);
   await some(fresh, async ({ tenant_id, at }) => {
     try {
       await withdraw(deps, config, tenant_id);
-      await store.pushStale.clear(tenant_id, at);
+      // A younger mark stands for what its session has still to say.
+      if (at <= ripe) await store.pushStale.clear(tenant_id, at);
     } catch (error) {
       failed(tenant_id)(error);
-      await store.pushStale.mark(tenant_id, clock.now() + again_ms - staleAfter_ms);
+      await store.pushStale.mark(tenant_id, clock.now() + again_ms - markedAfter_ms);
     } finally {
       withdrawing.delete(tenant_id);
     }

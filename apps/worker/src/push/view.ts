@@ -54,8 +54,14 @@ export async function loadView(
     store.reads.list(tenant_id),
     store.pushRules.list(tenant_id),
     store.channels.list(tenant_id),
-    Promise.all(ids(({ message_id }) => message_id).map((id) => store.messages.get(tenant_id, id))),
-    Promise.all(ids(({ picker_id }) => picker_id).map((id) => store.pickers.get(tenant_id, id))),
+    store.messages.standing(
+      tenant_id,
+      ids(({ message_id }) => message_id),
+    ),
+    store.pickers.these(
+      tenant_id,
+      ids(({ picker_id }) => picker_id),
+    ),
     store.pickers.list(tenant_id),
     outbox.read(tenant_id, Number.MAX_SAFE_INTEGER, { limit: 1 }),
   ]);
@@ -85,14 +91,14 @@ export async function loadView(
     rules: grouped(rules, ({ device_id }) => device_id),
     names: new Map(channels.map((channel) => [laneKey(channel), channel.name])),
     frames: new Map(frames.map((frame) => [frame.cursor, frame])),
-    messages: new Map(messages.flatMap((row) => (row === undefined ? [] : [[row.message_id, row]]))),
-    pickers: new Map(pickers.flatMap((row) => (row === undefined ? [] : [[row.picker_id, row]]))),
+    messages: new Map(messages.map((row) => [row.message_id, row])),
+    pickers: new Map(pickers.map((row) => [row.picker_id, row])),
     asking: new Set(open.map(laneKey)),
     unsettled: page.unseeded === true,
   };
 }
 
-function grouped<T, K>(rows: readonly T[], by: (row: T) => K): Map<K, T[]> {
+export function grouped<T, K>(rows: readonly T[], by: (row: T) => K): Map<K, T[]> {
   const groups = new Map<K, T[]>();
   for (const row of rows) {
     const group = groups.get(by(row));

@@ -1,9 +1,9 @@
 import { laneKey, type TenantId } from '@iris/protocol';
-import type { PushLedgerRow } from '@iris/store';
+import { lanesBefore, type PushLedgerRow } from '@iris/store';
 import type { PushConfig } from './config.js';
 import { goneWhy, readBy } from './decide.js';
 import type { Dispatch, PushDeps } from './dispatch.js';
-import { loadView } from './view.js';
+import { grouped, loadView } from './view.js';
 import { tagOf } from './words.js';
 
 /**
@@ -17,6 +17,7 @@ export async function withdraw(deps: PushDeps & { readonly dispatch: Dispatch },
   const frames = await store.pushFrames.get(tenant_id, [...new Set(shown.map(({ cursor }) => cursor))]);
   const view = await loadView(deps, tenant_id, frames, config.push_providers);
   const newest = newestOf(shown);
+  const byDevice = grouped(shown, ({ device_id }) => device_id);
   let unheard = 0;
   const done: PushLedgerRow[] = [];
   await Promise.all(
@@ -31,7 +32,10 @@ export async function withdraw(deps: PushDeps & { readonly dispatch: Dispatch },
       const inPlace = replaced && row.provider !== 'ntfy';
       const here = frame !== undefined && (view.reads.get(laneKey(row))?.get(row.device_id) ?? 0) >= frame.cursor;
       if (target !== undefined && !inPlace && !here) {
-        const verdict = await dispatch.through(target, (sender) => sender.withdraw(target, { tag: tagOf(view, row), cursor: row.covers }));
+        const lanes_before = lanesBefore(byDevice.get(row.device_id)!, row, view.devices.get(row.device_id)?.last_seen_at ?? 0);
+        const verdict = await dispatch.through(target, (sender) =>
+          sender.withdraw(target, { tag: tagOf(view, row), cursor: row.covers, lanes_before }),
+        );
         meter.counter('iris_push_withdrawn_total').add(1, { provider: target.kind, outcome: verdict.is });
         if (verdict.is === 'dead') await store.pushTargets.drop(target);
         if (verdict.is === 'retry' && clock.now() < (row.sent_at ?? 0) + tried_ms) {

@@ -48,7 +48,7 @@ export interface Answering {
 export function noticeOf(
   view: View,
   frame: PushFrameRow,
-  options: { cursor: number; now: number; age_ms: number; answering: Answering | undefined },
+  options: { cursor: number; now: number; age_ms: number; answering: Answering | undefined; lanes_before: number },
 ): { readonly notice: Notice; readonly action?: { readonly token: string; readonly picker: PickerRow } } {
   const picker = frame.picker_id === null ? undefined : view.pickers.get(frame.picker_id);
   const { title, body } = wordsOf(view, frame, picker);
@@ -59,6 +59,7 @@ export function noticeOf(
   const notice: Notice = {
     cursor: options.cursor,
     tag: tagOf(view, frame),
+    lanes_before: options.lanes_before,
     class: frame.class,
     chat_id: frame.chat_id,
     thread_id: frame.thread_id,

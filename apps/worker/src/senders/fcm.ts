@@ -17,6 +17,11 @@ export interface FcmAccount {
 const scope = 'https://www.googleapis.com/auth/firebase.messaging';
 const grant = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 const assertion_s = 3_600;
+/**
+ * FCM keeps messages under so many collapse keys for a device that it does not reach, and of more than that it chooses. Lanes beyond go without one: of those
+ * it keeps a hundred, each by itself, and the app puts a newer one of the tag in the place of an older.
+ */
+const collapseKeys = 4;
 /** A token is not used in its last minute. */
 const spare_ms = 60_000;
 
@@ -44,12 +49,16 @@ export function fcmSender(options: { url: string; account: FcmAccount; http: Htt
   const post = async (
     target: PushTargetRow,
     data: Record<string, string>,
-    more: { ttl_ms: number; collapse: string },
+    more: { ttl_ms: number; tag: string; lanes_before: number },
   ): Promise<Verdict> => {
     const message = {
       token: target.address,
       data,
-      android: { priority: 'HIGH', ttl: `${Math.ceil(more.ttl_ms / 1_000)}s`, collapse_key: more.collapse },
+      android: {
+        priority: 'HIGH',
+        ttl: `${Math.ceil(more.ttl_ms / 1_000)}s`,
+        ...(more.lanes_before < collapseKeys ? { collapse_key: more.tag } : {}),
+      },
     };
     const body = JSON.stringify({ message });
     const ask = async () => {
@@ -73,11 +82,9 @@ export function fcmSender(options: { url: string; account: FcmAccount; http: Htt
     server: () => 'fcm',
     send(target, notice, content) {
       const data = dataOf(target, notice, content);
-      return 'fault' in data
-        ? Promise.resolve({ is: 'refused', answer: data.fault })
-        : post(target, data.fields, { ttl_ms: notice.ttl_ms, collapse: notice.tag });
+      return 'fault' in data ? Promise.resolve({ is: 'refused', answer: data.fault }) : post(target, data.fields, notice);
     },
-    withdraw: (target, shown) => post(target, withdrawalOf(shown), { ttl_ms: 24 * 3600 * 1000, collapse: shown.tag }),
+    withdraw: (target, shown) => post(target, withdrawalOf(shown), { ...shown, ttl_ms: 24 * 3600 * 1000 }),
   };
 }
 

@@ -7,6 +7,8 @@ export interface Notice {
   readonly cursor: Cursor;
   /** Names the lane for this device: a newer push of the lane takes the place of the shown one. */
   readonly tag: string;
+  /** Of how many other lanes the device was pushed first, and has not come since. */
+  readonly lanes_before: number;
   readonly class: PushClass;
   readonly chat_id: string;
   readonly thread_id: string | null;
@@ -41,7 +43,7 @@ export interface Sender {
   server(target: PushTargetRow): string;
   send(target: PushTargetRow, notice: Notice, content: PushContent): Promise<Verdict>;
   /** Takes a shown notification back, without a sound. */
-  withdraw(target: PushTargetRow, shown: { readonly tag: string; readonly cursor: Cursor }): Promise<Verdict>;
+  withdraw(target: PushTargetRow, shown: Pick<Notice, 'tag' | 'cursor' | 'lanes_before'>): Promise<Verdict>;
 }
 
 /** `Retry-After` in milliseconds: seconds, or a date. */

@@ -40,6 +40,7 @@ export function deletion(subject: Subject): void {
       expect(removed).toEqual({ removed: [ids[1], ids[2]], media_ids: [] });
       expect(await a.messages.remove(tenant_id, flat, [ids[1]!], 10)).toEqual({ removed: [], media_ids: [] });
       expect(await a.messages.get(tenant_id, ids[1]!)).toBeUndefined();
+      expect((await a.messages.standing(tenant_id, ids.slice(0, 2))).map(({ message_id }) => message_id)).toEqual([ids[0]]);
       const page = await a.messages.page(tenant_id, flat, { limit: 9 });
       expect(page === 'unknown_before' ? page : page.rows.map((row) => row.message_id)).toEqual([ids[0]]);
       expect((await a.messages.search(tenant_id, { text: 'text', limit: 9 })).rows).toHaveLength(1);

@@ -29,6 +29,7 @@ export function pickers(subject: Subject): void {
       expect(await a.pickers.open(row)).toBe(true);
       expect(await b.pickers.open({ ...row, payload: {} })).toBe(false);
       expect(await b.pickers.get(tenant_id, row.picker_id)).toEqual(row);
+      expect(await b.pickers.these(tenant_id, [unique<PickerId>('p'), row.picker_id])).toEqual([row]);
       expect(await a.pickers.open(picker(tenant_id, { chat_id: 'android:chan_99' as ChatId }))).toBe(false);
       expect(await a.pickers.get(tenant_id, unique<PickerId>('p'))).toBeUndefined();
     });

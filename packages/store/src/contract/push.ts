@@ -34,6 +34,7 @@ export function pushes(subject: Subject): void {
       ...more,
     });
     const key = (cursor: Cursor) => ({ tenant_id, device_id, cursor });
+    const first = (cursor: Cursor) => ({ ...key(cursor), lanes_before: 0 });
     const outcome = (cursor: Cursor, state: PushOutcome['state'], more: Partial<PushOutcome> = {}): PushOutcome => ({
       ...key(cursor),
       state,
@@ -45,7 +46,7 @@ export function pushes(subject: Subject): void {
       at: 300,
       ...more,
     });
-    return { ...subject(), tenant_id, device_id, row, key, outcome };
+    return { ...subject(), tenant_id, device_id, row, key, first, outcome };
   };
 
   test('stale tenants: the latest mark stands, a later one is not cleared, nobody of a tenant that is not there', async () => {
@@ -59,6 +60,24 @@ export function pushes(subject: Subject): void {
     await a.pushStale.clear(tenant_id, 20);
     expect(await mine(20)).toEqual([]);
     await a.pushStale.mark(unique<TenantId>('tn'), 1);
+  });
+
+  test('owed notes: each mark by itself, one that was made again later is not cleared, none of a tenant that is not there', async () => {
+    const { a, b, tenant_id } = await setting();
+    const mine = async (before: number) => (await b.pushOwed.due(before, 1_000)).filter((one) => one.tenant_id === tenant_id);
+    await a.pushOwed.mark(tenant_id, 7, 20);
+    await b.pushOwed.mark(tenant_id, 7, 10);
+    await b.pushOwed.mark(tenant_id, 3, 30);
+    expect(await mine(19)).toEqual([]);
+    expect(await mine(30)).toEqual([
+      { tenant_id, cursor: 7, at: 20 },
+      { tenant_id, cursor: 3, at: 30 },
+    ]);
+    await a.pushOwed.clear({ tenant_id, cursor: 7, at: 19 });
+    expect(await mine(30)).toHaveLength(2);
+    await a.pushOwed.clear({ tenant_id, cursor: 7, at: 20 });
+    expect(await mine(30)).toEqual([{ tenant_id, cursor: 3, at: 30 }]);
+    await a.pushOwed.mark(unique<TenantId>('tn'), 1, 1);
   });
 
   describe('push targets', () => {
@@ -175,16 +194,17 @@ export function pushes(subject: Subject): void {
       );
       expect(results.flat().sort((x, y) => x.cursor - y.cursor)).toEqual([key(1), key(2)]);
       expect(await a.pushLedger.of(tenant_id, [1, 2, 3])).toHaveLength(2);
+      expect(await a.pushLedger.keysOf(tenant_id, [2, 3])).toEqual([key(2)]);
       expect(await a.pushLedger.decide([row(3, { device_id: unique<DeviceId>('dev') })])).toEqual([]);
     });
 
     test('claim: one at a time, and again when the claim has lapsed', async () => {
-      const { a, b, row, key } = await setting();
+      const { a, b, row, key, first } = await setting();
       await a.pushLedger.decide([row(1), row(2, { state: 'skipped' })]);
       const claims = await Promise.all(Array.from({ length: 6 }, (_, n) => (n % 2 ? a : b).pushLedger.claim([key(1), key(2)], 100, 200)));
-      expect(claims.flat()).toEqual([key(1)]);
+      expect(claims.flat()).toEqual([first(1)]);
       expect(await b.pushLedger.claim([key(1)], 199, 300)).toEqual([]);
-      expect(await b.pushLedger.claim([key(1)], 200, 300)).toEqual([key(1)]);
+      expect(await b.pushLedger.claim([key(1)], 200, 300)).toEqual([first(1)]);
     });
 
     test('claim: nothing for a device whose token is revoked or over, nor of a suspended tenant', async () => {
@@ -209,11 +229,30 @@ export function pushes(subject: Subject): void {
         [keys[2]!, keys[3]!].map(({ device_id }) => device_id).sort(),
       );
     });
+    test('claim: of how many other lanes the device was pushed first, and has not come since', async () => {
+      const { a, b, row, key, outcome, tenant_id, device_id } = await setting();
+      const lanes = [await newLane(subject(), tenant_id), await newLane(subject(), tenant_id), flat];
+      const order = [0, 1, 0, 2, 1, 2];
+      await a.pushLedger.decide(order.map((lane, n) => row(n + 1, lanes[lane])));
+      const before = async (cursor: number) => (await b.pushLedger.claim([key(cursor)], 100, 200))[0]?.lanes_before;
+      const seen: (number | undefined)[] = [];
+      for (const cursor of [1, 2, 3, 4, 5]) {
+        seen.push(await before(cursor));
+        await a.pushLedger.record([outcome(cursor, 'sent')]);
+      }
+      expect(seen).toEqual([0, 1, 0, 2, 1]);
+      // What was taken back waits no more, nor what was sent before the device came.
+      await a.pushLedger.withdrawn([key(1), key(3)], 350);
+      expect(await before(6)).toBe(1);
+      await b.devices.hello({ tenant_id, device_id, name: '', caps: {}, token_id: 'tk' as TokenId, at: 400, max: 9 });
+      await a.pushLedger.decide([row(7, { decided_at: 450 })]);
+      expect(await before(7)).toBe(0);
+    });
     test('claim: nothing that was decided before the device came back, or was revoked', async () => {
-      const { a, b, row, key, tenant_id, device_id } = await setting();
+      const { a, b, row, key, first, tenant_id, device_id } = await setting();
       await a.pushLedger.decide([row(1), row(2, { decided_at: 70 })]);
       await b.devices.hello({ tenant_id, device_id, name: '', caps: {}, token_id: 'tk' as TokenId, at: 60, max: 9 });
-      expect(await a.pushLedger.claim([key(1), key(2)], 100, 200)).toEqual([key(2)]);
+      expect(await a.pushLedger.claim([key(1), key(2)], 100, 200)).toEqual([first(2)]);
       await b.devices.revoke(tenant_id, device_id, 80);
       expect(await a.pushLedger.claim([key(1), key(2)], 300, 400)).toEqual([]);
     });

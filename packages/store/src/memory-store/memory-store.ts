@@ -11,7 +11,8 @@ import { memoryMediaRows } from './media-rows.js';
 import { memoryMessages } from './messages.js';
 import { memoryPairings } from './pairings.js';
 import { memoryPickers } from './pickers.js';
-import { memoryPushActions, memoryPushFrames, memoryPushLedger, memoryPushRules, memoryPushStale, memoryPushTargets } from './push.js';
+import { memoryPushActions, memoryPushFrames, memoryPushLedger, memoryPushRules, memoryPushTargets } from './push.js';
+import { memoryPushOwed, memoryPushStale } from './push-marks.js';
 import { memoryReads } from './reads.js';
 import { memoryReceipts } from './receipts.js';
 import { memoryState } from './state.js';
@@ -44,6 +45,7 @@ export function memoryStore(clock: Clock = systemClock): Store {
     pushFrames: memoryPushFrames(state),
     pushLedger: memoryPushLedger(state),
     pushStale: memoryPushStale(state),
+    pushOwed: memoryPushOwed(state),
     pushActions: memoryPushActions(state),
     audit: memoryAudit(state),
     usage: memoryUsage(state),

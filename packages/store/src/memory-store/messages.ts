@@ -69,6 +69,8 @@ export function memoryMessages(state: MemoryState): Messages {
       }
     },
     get: async (tenant_id, message_id) => copy(state.tenants.get(tenant_id)?.messages.get(message_id)?.row),
+    standing: async (tenant_id, message_ids) =>
+      message_ids.flatMap((message_id) => state.tenants.get(tenant_id)?.messages.get(message_id)?.row ?? []).map(copy),
     async places(tenant_id, message_ids) {
       const messages = state.tenants.get(tenant_id)?.messages;
       return new Map(

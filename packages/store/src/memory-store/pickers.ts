@@ -12,6 +12,8 @@ export function memoryPickers(state: MemoryState): Pickers {
       return true;
     },
     get: async (tenant_id, picker_id) => copy(state.tenants.get(tenant_id)?.pickers.get(picker_id)),
+    these: async (tenant_id, picker_ids) =>
+      picker_ids.flatMap((picker_id) => state.tenants.get(tenant_id)?.pickers.get(picker_id) ?? []).map(copy),
     list: async (tenant_id, turn_id) =>
       [...(state.tenants.get(tenant_id)?.pickers.values() ?? [])]
         .filter((row) => row.state === 'open' && (turn_id === undefined || row.turn_id === turn_id))

@@ -11,6 +11,8 @@ export interface PushState {
   content: PushContent;
   /** When something went stale. */
   stale_at: number | undefined;
+  /** By cursor: when it was marked. */
+  readonly owed: Map<Cursor, number>;
 }
 export const newPushState = (): PushState => ({
   targets: new Map(),
@@ -20,6 +22,7 @@ export const newPushState = (): PushState => ({
   actions: new Map(),
   content: 'full',
   stale_at: undefined,
+  owed: new Map(),
 });
 
 /** Frames and tokens of a lane go with it. */

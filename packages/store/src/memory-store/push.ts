@@ -1,16 +1,7 @@
 import type { Cursor, DeviceId, TenantId } from '@iris/protocol';
 import { copy } from '../copy.js';
-import type {
-  LedgerKey,
-  PushActions,
-  PushFrames,
-  PushLedger,
-  PushLedgerRow,
-  PushRules,
-  PushStale,
-  PushTargetRow,
-  PushTargets,
-} from '../push.js';
+import type { LedgerKey, PushActions, PushFrames, PushLedger, PushLedgerRow, PushRules, PushTargetRow, PushTargets } from '../push.js';
+import { lanesBefore } from '../push-lanes.js';
 import { hasLane, type MemoryState } from './state.js';
 
 const ledgerKey = ({ device_id, cursor }: Pick<LedgerKey, 'device_id' | 'cursor'>): string => `${cursor}\n${device_id}`;
@@ -136,7 +127,13 @@ export function memoryPushLedger(state: MemoryState): PushLedger {
         return !over && device.last_seen_at <= decided_at;
       };
       const free = (row: PushLedgerRow) => away(row) && (row.state === 'pending' || (row.state === 'sending' && row.due_at <= now));
-      return keys.filter((key) => change(key, (row) => (free(row) ? { ...row, state: 'sending', due_at: until } : undefined)));
+      const won = keys.filter((key) => change(key, (row) => (free(row) ? { ...row, state: 'sending', due_at: until } : undefined)));
+      return won.map((key) => {
+        const { tenant_id, device_id, cursor } = key;
+        const rows = [...ledgerOf(tenant_id).values()].filter((row) => row.device_id === device_id);
+        const since = state.tenants.get(tenant_id)?.devices.get(device_id)?.last_seen_at ?? 0;
+        return { tenant_id, device_id, cursor, lanes_before: lanesBefore(rows, ledgerOf(tenant_id).get(ledgerKey(key))!, since) };
+      });
     },
     async record(outcomes) {
       for (const { attempted, at, ...outcome } of outcomes) {
@@ -174,6 +171,10 @@ export function memoryPushLedger(state: MemoryState): PushLedger {
       return { under_way, last_pushed_cursor: state.tenants.get(tenant_id)?.devices.get(device_id)?.last_pushed_cursor ?? 0 };
     },
     of: async (tenant_id, cursors) => [...ledgerOf(tenant_id).values()].filter(({ cursor }) => cursors.includes(cursor)).map(copy),
+    keysOf: async (tenant_id, cursors) =>
+      [...ledgerOf(tenant_id).values()]
+        .filter(({ cursor }) => cursors.includes(cursor))
+        .map(({ device_id, cursor }) => ({ tenant_id, device_id, cursor })),
     explain: async (tenant_id, device_id, { cursor = Number.MAX_SAFE_INTEGER, limit }) =>
       [...ledgerOf(tenant_id).values()]
         .filter((row) => row.device_id === device_id && row.cursor <= cursor)
@@ -184,26 +185,6 @@ export function memoryPushLedger(state: MemoryState): PushLedger {
       [...ledgerOf(tenant_id).values()].filter((row) => row.state === 'sent' && row.withdrawn_at === null).map(copy),
     async withdrawn(keys, at) {
       for (const key of keys) change(key, (row) => ({ ...row, withdrawn_at: row.withdrawn_at ?? at }));
-    },
-  };
-}
-
-export function memoryPushStale(state: MemoryState): PushStale {
-  return {
-    async mark(tenant_id, at) {
-      const push = state.tenants.get(tenant_id)?.push;
-      if (push) push.stale_at = Math.max(push.stale_at ?? at, at);
-    },
-    due: async (before, limit) =>
-      [...state.tenants]
-        .flatMap(([tenant_id, { push }]) =>
-          push.stale_at !== undefined && push.stale_at <= before ? [{ tenant_id, at: push.stale_at }] : [],
-        )
-        .sort((one, other) => one.at - other.at)
-        .slice(0, limit),
-    async clear(tenant_id, at) {
-      const push = state.tenants.get(tenant_id)?.push;
-      if (push?.stale_at !== undefined && push.stale_at <= at) push.stale_at = undefined;
     },
   };
 }

@@ -17,6 +17,7 @@ const leftOut = new Map([
   ['push_ledger', 'of this installation'],
   ['push_action', 'opens a picker'],
   ['push_stale', 'under way'],
+  ['push_owed', 'under way'],
   ['audit', 'of this installation'],
 ]);
 const batch = 500;

@@ -1,5 +1,6 @@
 import type { DeviceRow } from '../rows.js';
 import type { Devices } from '../store.js';
+import { byKey } from './by-key.js';
 import { columns } from './columns.js';
 import type { Database } from './database.js';
 import { json, maybeRowOf, rowOf } from './mapping.js';
@@ -24,7 +25,7 @@ FROM (
   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS m(tenant_id, device_id, cursor, at)
   GROUP BY tenant_id, device_id
 ) m
-WHERE d.tenant_id = m.tenant_id AND d.device_id = m.device_id`;
+WHERE d.tenant_id = m.tenant_id AND d.device_id = m.device_id AND ${byKey('m', 'd')}`;
 
 export function prismaDevices({ prisma, sql }: Database): Devices {
   return {

@@ -35,6 +35,8 @@ WHERE m.tenant_id = n.tenant_id AND m.message_id = n.message_id AND m.cursor IS 
 
 const place = `SELECT cursor, seq FROM message WHERE ${inLane} AND message_id = $4`;
 
+const standing = `SELECT ${all} FROM message WHERE tenant_id = $1 AND message_id = ANY($2) AND deleted_at IS NULL`;
+
 const places = `SELECT message_id, chat_id, thread_id, cursor, own_id FROM message WHERE tenant_id = $1 AND message_id = ANY($2) AND deleted_at IS NULL`;
 
 /** Ids that nobody stored yet: refused from now on. Their place is the end of what the lane has. */
@@ -93,6 +95,8 @@ export function prismaMessages({ prisma, sql, searching, clock }: Database): Mes
     },
     get: async (tenant_id, message_id) =>
       maybeRowOf<MessageRow>(await prisma.message.findFirst({ where: { tenant_id, message_id, deleted_at: null } })),
+    standing: async (tenant_id, message_ids) =>
+      message_ids.length === 0 ? [] : rows(standing, [tenant_id, message_ids], 'message_standing'),
     async places(tenant_id, message_ids) {
       const found = await sql.rows<MessagePlace & { message_id: MessageId }>(places, [tenant_id, message_ids], 'message_places');
       return new Map(found.map(rowOf<(typeof found)[number]>).map(({ message_id, ...at }) => [message_id, at]));

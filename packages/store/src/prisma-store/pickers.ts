@@ -12,6 +12,7 @@ INSERT INTO picker (${all}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
 ON CONFLICT (tenant_id, picker_id) DO NOTHING RETURNING 1`;
 const close = `
 UPDATE picker SET state = $3, value = $4, answered_by = $5 WHERE tenant_id = $1 AND picker_id = $2 AND state = 'open' RETURNING 1`;
+const these = `SELECT ${all} FROM picker WHERE tenant_id = $1 AND picker_id = ANY($2)`;
 const listOpen = `
 SELECT ${all} FROM picker WHERE tenant_id = $1 AND state = 'open' AND ($2::text IS NULL OR turn_id = $2) ORDER BY created_at, picker_id`;
 const expired = `
@@ -33,6 +34,8 @@ export function prismaPickers({ prisma, sql }: Database): Pickers {
       }
     },
     get,
+    these: async (tenant_id, picker_ids) =>
+      picker_ids.length === 0 ? [] : (await sql.rows(these, [tenant_id, picker_ids], 'pickers_these')).map(rowOf<PickerRow>),
     list: async (tenant_id, turn_id) => (await sql.rows(listOpen, [tenant_id, turn_id ?? null])).map(rowOf<PickerRow>),
     async close(tenant_id, picker_id, { state, value, answered_by }) {
       if ((await sql.rows(close, [tenant_id, picker_id, state, json(value), answered_by])).length > 0) return 'won';

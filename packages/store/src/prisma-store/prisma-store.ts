@@ -13,7 +13,7 @@ import { prismaMediaRows } from './media-rows.js';
 import { prismaMessages } from './messages.js';
 import { prismaPairings } from './pairings.js';
 import { prismaPickers } from './pickers.js';
-import { prismaPushActions, prismaPushFrames, prismaPushRules, prismaPushStale, prismaPushTargets } from './push.js';
+import { prismaPushActions, prismaPushFrames, prismaPushOwed, prismaPushRules, prismaPushStale, prismaPushTargets } from './push.js';
 import { prismaPushLedger } from './push-ledger.js';
 import { prismaReads } from './reads.js';
 import { prismaReceipts } from './receipts.js';
@@ -68,6 +68,7 @@ export function prismaStore({ url, clock = systemClock, poolSize = 10, log = sil
     pushFrames: prismaPushFrames(database),
     pushLedger: prismaPushLedger(database),
     pushStale: prismaPushStale(database),
+    pushOwed: prismaPushOwed(database),
     pushActions: prismaPushActions(database),
     audit: prismaAudit(database),
     usage: prismaUsage(database),

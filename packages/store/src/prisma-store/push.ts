@@ -4,6 +4,7 @@ import type {
   PushFrameRow,
   PushFrames,
   PushKind,
+  PushOwed,
   PushRuleRow,
   PushRules,
   PushStale,
@@ -47,8 +48,9 @@ export function prismaPushTargets({ sql }: Database): PushTargets {
       }),
     async list(tenant_id, device_id) {
       const text = `
-SELECT ${columns.pushTarget.of('t')} FROM push_target t JOIN device d USING (tenant_id, device_id)
-WHERE t.tenant_id = $1 AND d.revoked_at IS NULL AND ($2::text IS NULL OR t.device_id = $2)`;
+SELECT ${columns.pushTarget.of('t')} FROM push_target t
+WHERE t.tenant_id = $1 AND ($2::text IS NULL OR t.device_id = $2)
+  AND t.device_id NOT IN (SELECT device_id FROM device WHERE tenant_id = $1 AND revoked_at IS NOT NULL)`;
       return (await sql.rows(text, [tenant_id, device_id ?? null], 'push_targets')).map(rowOf<PushTargetRow>);
     },
     async drop({ tenant_id, device_id, kind, registration }) {
@@ -157,6 +159,23 @@ ON CONFLICT (tenant_id) DO UPDATE SET at = greatest(push_stale.at, excluded.at)`
       sql.everywhere.rows('SELECT tenant_id, at FROM push_stale WHERE at <= $1 ORDER BY at LIMIT $2', [before, limit]),
     async clear(tenant_id, at) {
       await sql.rows('DELETE FROM push_stale WHERE tenant_id = $1 AND at <= $2', [tenant_id, at], 'push_unstale');
+    },
+  };
+}
+
+export function prismaPushOwed({ sql }: Database): PushOwed {
+  return {
+    async mark(tenant_id, cursor, at) {
+      const text = `
+INSERT INTO push_owed (tenant_id, cursor, at) SELECT tenant_id, $2, $3 FROM tenant WHERE tenant_id = $1
+ON CONFLICT (tenant_id, cursor) DO UPDATE SET at = greatest(push_owed.at, excluded.at)`;
+      await sql.rows(text, [tenant_id, cursor, at], 'push_owed');
+    },
+    due: (before, limit) =>
+      sql.everywhere.rows('SELECT tenant_id, cursor, at FROM push_owed WHERE at <= $1 ORDER BY at LIMIT $2', [before, limit]),
+    async clear({ tenant_id, cursor, at }) {
+      const text = 'DELETE FROM push_owed WHERE tenant_id = $1 AND cursor = $2 AND at <= $3';
+      await sql.rows(text, [tenant_id, cursor, at], 'push_noted');
     },
   };
 }

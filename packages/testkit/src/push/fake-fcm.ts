@@ -17,6 +17,8 @@ export interface FakeFcm extends Troubles {
   /** Requests to send, accepted or not. */
   readonly asked: readonly { readonly token: string; readonly at: number; readonly status: number }[];
   readonly exchanges: number;
+  /** Of what it accepted, what it delivers to a device that it did not reach all the while, in order. */
+  kept(token: string): readonly FcmDelivery[];
   /** Access tokens given so far are worth nothing. */
   revokeAccess(): void;
   /** The app was removed: UNREGISTERED. */
@@ -29,6 +31,10 @@ const email = 'pusher@iris-test.iam.gserviceaccount.com';
 const scope = 'https://www.googleapis.com/auth/firebase.messaging';
 /** Bytes of a data message. */
 const most = 4_096;
+/** Collapse keys of a device that it does not reach; which ones is its own choice. */
+const keysKept = 4;
+/** Messages without one. Beyond that it drops them all. */
+const loneKept = 100;
 let pair: { publicKey: string; privateKey: string } | undefined;
 const keys = () => {
   pair ??= generateKeyPairSync('rsa', {
@@ -104,6 +110,16 @@ export function fakeFcm(clock: Clock): FakeFcm {
     asked,
     get exchanges() {
       return exchanges;
+    },
+    kept(token) {
+      const mine = accepted.filter((one) => one.token === token);
+      const newest = new Map(
+        mine.flatMap((one) => (one.android.collapse_key === undefined ? [] : [[one.android.collapse_key, one] as const])),
+      );
+      const lone = mine.filter(({ android }) => android.collapse_key === undefined);
+      const keyed = [...newest.values()].slice(-keysKept);
+      const delivered = new Set([...keyed, ...(lone.length > loneKept ? [] : lone)]);
+      return mine.filter((one) => delivered.has(one));
     },
     account(base) {
       audience = `${base}/token`;
