@@ -17,20 +17,14 @@ export async function noteOwed(
   let noted = 0;
   for (let after = mark.cursor; ; ) {
     const { entries, next, head } = await outbox.read(tenant_id, after, { limit: page });
-    const notes = entries.flatMap(({ push, message_id, cursor, body, except_device_id }): Omit<PushFrameRow, 'decided'>[] => {
+    const notes = entries.flatMap(({ push, message_id, cursor, body, except_device_id }): Omit<PushFrameRow, 'decided'> | [] => {
       if (!push || message_id !== undefined) return [];
       const frame = JSON.parse(Buffer.from(body).toString('utf8')) as DownFrame;
       const options = { key: 'as it stands', ...(except_device_id === undefined ? {} : { except_device_id }) };
-      return [pushNote(tenant_id, durableFrame(frame, options), cursor, at) ?? []].flat();
+      return pushNote(tenant_id, durableFrame(frame, options), cursor, at) ?? [];
     });
-    const known = new Set(
-      (
-        await store.pushFrames.get(
-          tenant_id,
-          notes.map(({ cursor }) => cursor),
-        )
-      ).map(({ cursor }) => cursor),
-    );
+    const cursors = notes.map(({ cursor }) => cursor);
+    const known = new Set((await store.pushFrames.get(tenant_id, cursors)).map(({ cursor }) => cursor));
     const owed = notes.filter(({ cursor }) => !known.has(cursor));
     if (owed.length > 0) {
       await store.pushFrames.note(owed);
