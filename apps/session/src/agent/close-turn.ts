@@ -14,7 +14,7 @@ import type { Effects, LiveFrame, OutFrame } from '../emission.js';
 import { acceptedKey, busyOut, idleOut, laneFrame, messageOut, stopOut, toolEndOut } from '../rules/frames.js';
 import { messageIdOf } from '../rules/ids.js';
 import { messageRow, newTurn } from '../rules/rows.js';
-import { busyIn, type Room, type TurnState, textKey, turnKey } from './room.js';
+import { busyIn, heardKey, type Room, type TurnState, textKey, turnKey } from './room.js';
 
 export type Outcome = NonNullable<TurnRow['outcome']>;
 type Needs = Pick<Context, 'store' | 'clock'>;
@@ -97,7 +97,7 @@ export async function closeTurn(
       await store.turns.end(tenant_id, state.turn_id, { outcome, at: clock.now() });
       if (room.turns.get(state.turn_id) === closed) room.turns.delete(state.turn_id);
     },
-    drop: [turnKey(state.turn_id)],
+    drop: [turnKey(state.turn_id), heardKey(state.turn_id)],
   };
 }
 

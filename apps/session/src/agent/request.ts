@@ -25,7 +25,7 @@ const aboutOf = ({ frame, ...request }: Omit<AgentRequest, 'deleted'>): readonly
 export async function agentRequest(request: Omit<AgentRequest, 'deleted'>, context: Context): Promise<Answer> {
   const { frame, link, tenant_id } = request;
   const { links, emitter, turns, silence } = context;
-  silence.heard(link.agent_id, frame.turn_id);
+  if (frame.type !== 'turn.snapshot') silence.heard(link.agent_id, frame.turn_id);
   if (frame.ack !== undefined) links.acked(link, frame.ack);
   if (frame.seq !== undefined && frame.seq <= link.done_seq) {
     links.processed(link, frame.seq);

@@ -51,10 +51,18 @@ export interface TextState {
   readonly epoch?: number;
 }
 
+/** When a running turn was last heard of, about, and whether an operator was told of its silence; kept as `heard:<turn_id>`. */
+export interface Heard {
+  readonly at: number;
+  readonly told: boolean;
+}
+
 /** What is going on in a tenant: a cache of the outbox's values and the store's open turns and pickers. */
 export interface Room {
   readonly turns: Map<TurnId, TurnState>;
   readonly texts: Map<MessageId, TextState>;
+  /** As the instance before left it. */
+  readonly heard: ReadonlyMap<TurnId, Heard>;
   readonly pickers: Map<PickerId, PickerRow>;
   /** Lanes in which an agent is typing, with the end of it. */
   readonly typing: Map<string, { readonly lane: Lane; cancel(): void }>;
@@ -72,6 +80,7 @@ export interface Rooms {
 }
 
 export const turnKey = (turn_id: TurnId): string => `turn:${turn_id}`;
+export const heardKey = (turn_id: TurnId): string => `heard:${turn_id}`;
 export const textKey = (message_id: MessageId): string => `text:${message_id}`;
 
 export function createRooms({ store, outbox, clock, log }: { store: Store; outbox: Outbox; clock: Clock; log: Log }): Rooms {
@@ -93,9 +102,12 @@ export function createRooms({ store, outbox, clock, log }: { store: Store; outbo
     ]);
     const turns = new Map<TurnId, TurnState>();
     const texts = new Map<MessageId, TextState>();
+    const heard = new Map<TurnId, Heard>();
     const used = new Set<string>();
     for (const row of rows) {
-      used.add(turnKey(row.turn_id));
+      used.add(turnKey(row.turn_id)).add(heardKey(row.turn_id));
+      const last = parse<Heard>(values.get(heardKey(row.turn_id)), log);
+      if (last !== undefined) heard.set(row.turn_id, last);
       const state = parse<TurnState>(values.get(turnKey(row.turn_id)), log) ?? startingState(row);
       // One that was being ended when its instance died is open until the store says otherwise: whoever said it says it again.
       turns.set(row.turn_id, { ...state, ended: false, accepted: row.state === 'running', reason: state.reason ?? untold(row, rows) });
@@ -105,9 +117,9 @@ export function createRooms({ store, outbox, clock, log }: { store: Store; outbo
       }
     }
     // What an instance left that died between ending a turn and forgetting it.
-    const left = [...values.keys()].filter((name) => /^(?:turn|text):/.test(name) && !used.has(name));
+    const left = [...values.keys()].filter((name) => /^(?:turn|text|heard):/.test(name) && !used.has(name));
     if (left.length > 0) await outbox.put(tenant_id, Object.fromEntries(left.map((name) => [name, null])));
-    return { turns, texts, pickers: new Map(pickers.map((row) => [row.picker_id, row])), typing: typingOf(tenant_id) };
+    return { turns, texts, heard, pickers: new Map(pickers.map((row) => [row.picker_id, row])), typing: typingOf(tenant_id) };
   };
   const forget = (tenant_id: TenantId) => {
     if (typings.get(tenant_id)?.size === 0) typings.delete(tenant_id);

@@ -3,7 +3,7 @@ import type { SessionId, TenantId } from '@iris/protocol';
 import type { PickerRow } from '@iris/store';
 import type { Context } from '../context.js';
 import { pickerClosed, pickerClosedDown } from './close-turn.js';
-import type { TurnState } from './room.js';
+import type { Heard, TurnState } from './room.js';
 import { isForgotten, ranOut, stopForgotten } from './unanswered.js';
 
 /** A timer this late means that the process stood still: what it did not hear meanwhile was not silence. */
@@ -43,9 +43,9 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
       if (rooms.peek(tenant_id) === undefined && at < clock.now() - config.idle_ms) adopted.delete(tenant_id);
   };
 
-  function* runningHere(): Generator<readonly [TenantId, TurnState]> {
-    for (const [tenant_id, { turns: running }] of rooms.all())
-      if (running.size > 0 && owns(tenant_id)) for (const state of running.values()) yield [tenant_id, state];
+  function* runningHere(): Generator<readonly [TenantId, TurnState, Heard | undefined]> {
+    for (const [tenant_id, { turns: running, heard }] of rooms.all())
+      if (running.size > 0 && owns(tenant_id)) for (const state of running.values()) yield [tenant_id, state, heard.get(state.turn_id)];
   }
 
   const lookAt = async (tenant_id: TenantId): Promise<void> => {
@@ -111,7 +111,7 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
       scanned = clock.now();
       await scan();
     }
-    silence.look(runningHere());
+    silence.look(runningHere(), listening);
     /** What cannot be done for one tenant now holds up no other: it is let be until the next time. */
     const failed = new Set<TenantId>();
     const apart = async (tenant_id: TenantId, run: () => Promise<void>): Promise<void> => {

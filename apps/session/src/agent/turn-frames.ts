@@ -101,7 +101,7 @@ export const turnEnd: Handler<'turn.end'> = async (request, context) => {
 /** The whole state of an open turn, after a reconnect: what devices lack of it is made good. */
 export const turnSnapshot: Handler<'turn.snapshot'> = async (request, context) => {
   const { tenant_id, frame } = request;
-  const { clock, rooms, store } = context;
+  const { clock, rooms, silence, store } = context;
   const room = await rooms.of(tenant_id);
   const scope = await scopeOf(request, room, context);
   if (scope.kind !== 'open') return {};
@@ -134,6 +134,11 @@ export const turnSnapshot: Handler<'turn.snapshot'> = async (request, context) =
     ({ id, text, reasoning = '' }) =>
       [id, nextText(room, id, { text, reasoning }, { at: clock.now(), epoch: request.link.epoch })] as const,
   );
+  const further = texts.some(([id, { text, reasoning }]) => {
+    const before = room.texts.get(id);
+    return text !== (before?.text ?? '') || reasoning !== (before?.reasoning ?? '');
+  });
+  if (further || started.length > 0 || newTools.length > 0 || busy !== state.reason) silence.heard(request.agent_id, state.turn_id);
   return mergeEffects([
     becomes(room, next),
     {

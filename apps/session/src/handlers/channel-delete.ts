@@ -1,6 +1,6 @@
 import { durableFrame, type Lane, laneKey, unsupported } from '@iris/protocol';
 import { endTyping, tellPickers } from '../agent/close-turn.js';
-import { type TurnState, textKey, turnKey } from '../agent/room.js';
+import { heardKey, type TurnState, textKey, turnKey } from '../agent/room.js';
 import type { Context, DeviceHandler } from '../context.js';
 import type { Effects, OutFrame } from '../emission.js';
 import { channelDeleted, idleOut, laneOf } from '../rules/frames.js';
@@ -71,7 +71,7 @@ async function removal(tenant_id: Parameters<typeof tellAgents>[0], lane: Lane, 
     frames: [...turns.filter(({ reason }) => reason !== null).map(lastWord), word],
     values: Object.fromEntries<string | null>([
       [goneKey(key), ''],
-      ...turns.map(({ turn_id }) => [turnKey(turn_id), null] as const),
+      ...turns.flatMap(({ turn_id }) => [turnKey(turn_id), heardKey(turn_id)].map((name) => [name, null] as const)),
       ...messages.map(({ message_id }) => [textKey(message_id), null] as const),
     ]),
     agent: [...stops, ...closed, ...told],
