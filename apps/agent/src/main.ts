@@ -11,8 +11,9 @@ const refused: Record<Exclude<LinkEnd['reason'], 'stopped'>, string> = {
   replaced: 'another process attached as this agent and took over',
 };
 
-/** How often the list of tenants is looked at. */
+/** How often the list of tenants is looked at, and how often it is tried again with those that could not be served. */
 const look_ms = 2_000;
+const again_ms = 30_000;
 
 const asked = commandLine(process.argv.slice(2), process.env);
 if (asked.kind === 'exit') {
@@ -30,12 +31,14 @@ if (asked.kind === 'exit') {
       async () => {
         const all = createTenantAgents({ gateway, model: config, clock, log, ...more });
         let known = readFileSync(file, 'utf8');
+        let served_at = clock.now();
         await all.serve(tenantAgents(known));
         const looking = clock.every(look_ms, () => {
           try {
             const now = readFileSync(file, 'utf8');
-            if (now === known) return;
+            if (now === known && clock.now() - served_at < again_ms) return;
             known = now;
+            served_at = clock.now();
             void all.serve(tenantAgents(now));
           } catch (error) {
             // What was served before is served on.

@@ -45,7 +45,7 @@ export interface RunningAgent {
   readonly stopped: Promise<LinkEnd>;
 }
 
-/** Attach a backend to a gateway. @throws TypeError when an address is none; Error when the spool is in use */
+/** Attach a backend to a gateway. @throws TypeError when an address is none; SpoolInUse when another process has the spool */
 export function startAgent(options: StartAgentOptions): RunningAgent {
   const { clock = systemClock, log, spool, connect, random, onStatus } = options;
   const backend = backendOf(options);

@@ -1,4 +1,7 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { scriptedGateway } from '@iris/agent-link/testing';
 import { silentLog, systemClock } from '@iris/runtime';
 import { manualClock } from '@iris/runtime/testing';
@@ -166,3 +169,55 @@ test('an address that a tenant names is held to what the operator allows: nothin
     await new Promise((resolve) => inside.close(resolve));
   }
 }, 30_000);
+
+test('LNK5: of two runners with one volume one has the agent; the other takes it, with its spool, when the first has gone', async () => {
+  const dir = mkdtempSync(join(tmpdir(), 'iris-volume-'));
+  const clock = manualClock();
+  const gateway = scriptedGateway({ clock, carry: (deliver) => void setImmediate(deliver) });
+  const runner = () => {
+    const warned: string[] = [];
+    const agents = createTenantAgents({
+      gateway: 'ws://gateway/agent',
+      spool_dir: dir,
+      model: {},
+      clock,
+      log: { ...silentLog, warn: (event) => void warned.push(event), error: (event) => void warned.push(event) },
+      start: (options) => startAgent({ ...options, connect: gateway.net.connect }),
+    });
+    return { agents, warned };
+  };
+  const [first, second] = [runner(), runner()];
+  const online = async ({ agents }: typeof first) => {
+    for (let turns = 0; agents.online === 0 && turns < 10_000; turns++) {
+      await clock.advance(1);
+      await new Promise(setImmediate);
+    }
+    expect(agents.online).toBe(1);
+  };
+  try {
+    await first.agents.serve([two]);
+    await online(first);
+    await second.agents.serve([two]);
+    await clock.advance(20_000);
+    expect([first.agents.online, second.agents.size, gateway.hellos.length]).toEqual([1, 0, 1]);
+    expect(second.warned).toEqual(['agent.spool_in_use']);
+    await first.agents.stop();
+    await clock.advance(5_000);
+    await online(second);
+    expect(second.warned).toHaveLength(1);
+    expect(new Set(gateway.hellos.map(({ install_id }) => install_id)).size).toBe(1);
+    expect(new Set(gateway.hellos.map(({ boot_id }) => boot_id)).size).toBe(2);
+    // In another container, of which only its signs of life are to be seen.
+    await second.agents.stop();
+    const [name] = readdirSync(dir);
+    const locks = readdirSync(join(dir, name!)).flatMap((one) => Number(/^lock[.](\d+)$/.exec(one)?.[1] ?? 0));
+    writeFileSync(join(dir, name!, `lock.${Math.max(...locks)}`), '1 1 another-container/1\n');
+    const third = runner();
+    await third.agents.serve([two]);
+    expect([third.agents.size, third.warned]).toEqual([0, ['agent.spool_in_use']]);
+    await third.agents.stop();
+  } finally {
+    await Promise.all([first.agents.stop(), second.agents.stop()]);
+    rmSync(dir, { recursive: true });
+  }
+});

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { SpoolInUse } from '@iris/agent-link';
 import type { Clock, Log } from '@iris/runtime';
 import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -50,7 +51,8 @@ export function tenantAgents(text: string): TenantAgent[] {
 export interface TenantAgents {
   /**
    * Serve these from now on. Who stands there unchanged is left alone; who is new or changed begins (anew), and who was shut out,
-   * but less and less often; who is gone is stopped. One whose address is none is left out, and said in the log. Who was replaced by another process is that one's.
+   * but less and less often; who is gone is stopped. One whose address is none is left out, and said in the log. Who was replaced by another process is that one's;
+   * one whose spool another process has begins when that process has left it or is dead.
    */
   serve(agents: readonly TenantAgent[]): Promise<void>;
   /** Whether another process has taken this one over. */
@@ -79,6 +81,8 @@ export interface TenantAgentsOptions {
 /** Who was shut out is tried again after this, then after twice as long: each try is a failed hello of this address, and counts with those of others. */
 const shutOut_ms = 30_000;
 const shutOutMax_ms = 600_000;
+/** How soon a spool that another process has is tried again. */
+const held_ms = 5_000;
 /** Who was served for so long was let in. */
 const letIn_ms = 60_000;
 
@@ -90,6 +94,10 @@ export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
   const running = new Map<string, { readonly wanted: string; readonly agent: RunningAgent; replaced: boolean }>();
   /** Those that the gateway shut out. */
   const shut = new Map<string, { readonly until: number; readonly wait: number }>();
+  /** Those whose spool another process has. */
+  const held = new Set<string>();
+  let listed: readonly TenantAgent[] = [];
+  let retry: { cancel(): void } | undefined;
   let last: Promise<void> = Promise.resolve();
 
   const begin = (one: TenantAgent) => {
@@ -124,8 +132,11 @@ export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
           shut.set(name, { until: clock.now() + wait, wait });
         }
       });
+      held.delete(name);
     } catch (error) {
-      log.error('agent.tenant_not_started', { agent: name, error });
+      if (!(error instanceof SpoolInUse)) return log.error('agent.tenant_not_started', { agent: name, error });
+      if (!held.has(name)) log.warn('agent.spool_in_use', { agent: name, error });
+      held.add(name);
     }
   };
   const change = async (agents: readonly TenantAgent[]) => {
@@ -144,14 +155,19 @@ export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
     // Who was gone from the list and stands there again may have been let in again.
     for (const name of shut.keys()) if (!wanted.has(name)) shut.delete(name);
     for (const [name, one] of wanted) if (!running.has(name) && clock.now() >= (shut.get(name)?.until ?? 0)) begin(one);
+    for (const name of held) if (!wanted.has(name)) held.delete(name);
+    retry?.cancel();
+    retry = held.size === 0 ? undefined : clock.after(held_ms, () => void serve(listed));
     log.info('agent.tenants', { agents: running.size });
+  };
+  const serve = (agents: readonly TenantAgent[]): Promise<void> => {
+    listed = agents;
+    last = last.then(() => change(agents));
+    return last;
   };
 
   return {
-    serve(agents) {
-      last = last.then(() => change(agents));
-      return last;
-    },
+    serve,
     replaced: (one) => running.get(nameOf(one))?.replaced === true,
     reclaim(one) {
       if (running.get(nameOf(one))?.replaced) running.delete(nameOf(one));
@@ -164,6 +180,7 @@ export function createTenantAgents(options: TenantAgentsOptions): TenantAgents {
     },
     async stop() {
       await last;
+      retry?.cancel();
       await Promise.all([...running.values()].map(({ agent }) => agent.stop()));
     },
   };

@@ -18,7 +18,7 @@ import { wsConnect } from './ws-connect.js';
 
 /**
  * Attach an agent to the gateway and keep it attached until it is stopped or refused.
- * @throws TypeError when `gateway` is no `ws://` or `wss://` URL; Error when the spool cannot be opened
+ * @throws TypeError when `gateway` is no `ws://` or `wss://` URL; SpoolInUse when another live process has the spool
  */
 export function runAgent(options: AgentOptions): Agent {
   const { clock = systemClock, random = systemRandom, log = silentLog } = options;
@@ -27,7 +27,7 @@ export function runAgent(options: AgentOptions): Agent {
     throw new TypeError(`${options.gateway} is no WebSocket address (ws:// or wss://)`);
   const spool =
     typeof options.spool === 'string'
-      ? fileSpool(options.spool, { random, log })
+      ? fileSpool(options.spool, { clock, random, log })
       : (options.spool ?? memorySpool(`in_${randomId(random, 20)}`));
   const newId = idMaker(random);
   const questions = openQuestions();

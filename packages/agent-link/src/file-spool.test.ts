@@ -151,8 +151,16 @@ describe('a spool in a folder', () => {
     const spool = open(dir);
     expect(() => open(dir)).toThrow('already open in this process');
     await spool.close();
-    expect(existsSync(join(dir, 'lock'))).toBe(false);
+    await open(dir).close();
     // Process 1 is always there, and never a dead agent of ours.
+    writeFileSync(join(dir, 'lock.7'), '1\n');
+    expect(() => open(dir)).toThrow('in use by process 1');
+    writeFileSync(join(dir, 'lock.7'), '999999999\n');
+    expect(open(dir).state.next_seq).toBe(1);
+  });
+
+  test('the lock of a version before holds it as well', () => {
+    const dir = folder();
     writeFileSync(join(dir, 'lock'), '1\n');
     expect(() => open(dir)).toThrow('in use by process 1');
     writeFileSync(join(dir, 'lock'), '999999999\n');
@@ -163,9 +171,9 @@ describe('a spool in a folder', () => {
   linux('a number that another process has by now holds no spool', async () => {
     const dir = folder();
     // Process 1 began at another time than that.
-    writeFileSync(join(dir, 'lock'), '1 999999999999\n');
+    writeFileSync(join(dir, 'lock.1'), '1 999999999999\n');
     const spool = open(dir);
-    expect(readFileSync(join(dir, 'lock'), 'utf8')).toMatch(new RegExp(`^${process.pid} \\d+\\n$`));
+    expect(readFileSync(join(dir, 'lock.2'), 'utf8')).toMatch(new RegExp(`^${process.pid} \\d+ \\S+\\n$`));
     await spool.close();
   });
 });

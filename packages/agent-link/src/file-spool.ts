@@ -15,6 +15,7 @@ import {
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { type Clock, systemClock } from './clock.js';
 import { type Random, randomId } from './ids.js';
 import type { Log } from './log.js';
 import { applyRecord, emptyState, headOf, type Spool, type SpoolRecord, type SpoolState } from './spool.js';
@@ -25,6 +26,7 @@ const dataSync = promisify(fdatasync);
 const fullSync = promisify(fsync);
 
 export interface FileSpoolOptions {
+  readonly clock?: Clock;
   readonly random: Random;
   readonly log: Log;
   /** Bytes the file may grow to before it is written anew with what still matters. */
@@ -34,20 +36,30 @@ export interface FileSpoolOptions {
 /**
  * A spool in a folder of its own: one append-only file of JSON lines, flushed to the disk before what it holds is sent.
  * Opens synchronously, once, when the agent starts.
- * @throws Error when another live process has the folder
+ * @throws SpoolInUse when another live process has the folder
  */
 export function fileSpool(dir: string, options: FileSpoolOptions): Spool {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const unlock = lockSpool(dir);
+  const lock = lockSpool(dir, { clock: systemClock, ...options });
   const path = join(dir, 'spool.jsonl');
   const fresh = join(dir, 'spool.new');
   const least = options.compact_bytes ?? 1024 * 1024;
-  let { state, size } = read(path, options);
-  let fd = openSync(path, 'a', 0o600);
+  let { state, size, fd } = begin();
   let limit = Math.max(least, 2 * size);
   let torn = false;
+  let closed = false;
+
+  function begin(): { state: SpoolState; size: number; fd: number } {
+    try {
+      return { ...read(path, options), fd: openSync(path, 'a', 0o600) };
+    } catch (error) {
+      lock.release();
+      throw error;
+    }
+  }
 
   const append = async (records: readonly SpoolRecord[]): Promise<void> => {
+    lock.check();
     const text = lines(records);
     if (size + text.length > limit) return compact();
     // What a failed write left behind must not stand between good lines.
@@ -81,8 +93,10 @@ export function fileSpool(dir: string, options: FileSpoolOptions): Spool {
     },
     async close() {
       await last.catch(() => {});
+      if (closed) return;
+      closed = true;
       closeSync(fd);
-      unlock();
+      lock.release();
     },
   };
 }

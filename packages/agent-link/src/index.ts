@@ -7,5 +7,6 @@ export type { Log } from './log.js';
 export { LinkError } from './requests.js';
 export type { Connect, LinkSocket, LinkSocketEvents } from './socket.js';
 export { memorySpool, type Spool, type SpoolRecord, type SpoolState } from './spool.js';
+export { SpoolInUse } from './spool-lock.js';
 export * from './types.js';
 export { wsConnect } from './ws-connect.js';
