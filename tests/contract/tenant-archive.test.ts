@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { memoryHub } from '@iris/bus';
 import { buildApi, defaultControlConfig } from '@iris/control';
 import { filesystemMedia, type MediaStore } from '@iris/media';
@@ -13,10 +14,11 @@ import { databaseForTests } from './postgres-servers.js';
 import { userMessage } from './rows.js';
 
 const admin_token = 'admin-token-of-the-test';
+const sealing_secret = 'a-secret-of-this-stack-0123456789abcdef';
 const lane = { chat_id: 'android:default' as ChatId, thread_id: null };
 
 /** A stack of its own: database, files, and the admin API on them. */
-async function stack() {
+async function stack(secret: string) {
   const database = await databaseForTests();
   await migrate(database.url);
   const folder = mkdtempSync(join(tmpdir(), 'iris-archive-'));
@@ -33,7 +35,7 @@ async function stack() {
     clock: systemClock,
     random: systemRandom,
   };
-  const api = await buildApi({ ...deps, log: silentLog }, { ...defaultControlConfig, admin_token });
+  const api = await buildApi({ ...deps, log: silentLog }, { ...defaultControlConfig, admin_token, sealing_secret: [secret] });
   const url = await api.listen({ port: 0, host: '127.0.0.1' });
   const call = (method: string, path: string, body?: BodyInit, type = 'application/json') =>
     fetch(`${url}${path}`, {
@@ -93,7 +95,7 @@ describe('a tenant as an archive', () => {
   let removed: MessageId;
 
   beforeAll(async () => {
-    [first, second] = await Promise.all([stack(), stack()]);
+    [first, second] = await Promise.all([stack(sealing_secret), stack('another-secret-of-another-stack-0123456789')]);
     [here, there] = [first!, second!];
     const { store, media } = here;
     for (const tenant of [tenant_id, other]) {
@@ -112,6 +114,16 @@ describe('a tenant as an archive', () => {
     const made = await store.channels.create({ tenant_id, name: 'Second', auto: false, idempotency_key: 'k', max: 9, at: 2 });
     const channel = (made as { row: { chat_id: ChatId } }).row;
     await store.agents.create({ tenant_id, agent_id: 'second' as never, name: 'Second agent', is_default: false, at: 2 });
+    for (const [agent_id, backend] of [
+      ['ag', { kind: 'demo' }],
+      [
+        'second',
+        { kind: 'openai', url: 'https://models.example/v1', model: 'large', system_prompt: 'Be brief.', key: 'the-key-of-the-endpoint' },
+      ],
+    ] as const) {
+      const set = await here.call('PATCH', `/v1/tenants/${tenant_id}/agents/${agent_id}`, JSON.stringify({ backend }));
+      expect([set.status, await set.text()]).toEqual([200, expect.any(String)]);
+    }
     const split = await store.channels.create({
       ...{ tenant_id, chat_id: channel.chat_id, name: 'Aside', auto: true, idempotency_key: 'k2', max: 9, at: 2 },
     });
@@ -210,6 +222,56 @@ describe('a tenant as an archive', () => {
     expect(await contents(there.store, copy)).toEqual(await contents(here.store, tenant_id));
     expect(await bytesOf(there.media, copy, 'ob_1' as ObjectId)).toEqual(file);
     expect((await there.store.messages.search(copy, { text: 'geheimnisvoll', limit: 50 })).rows).toHaveLength(50);
+  });
+
+  test('backends come without their secrets: one without a key serves again, one with a key waits until it is set', async () => {
+    const unpacked = gunzipSync(exported);
+    // A header of 512 bytes with the size in octal, then the bytes.
+    const at = unpacked.indexOf('tables/agent_backend/');
+    const size = Number.parseInt(unpacked.subarray(at + 124, at + 136).toString(), 8);
+    const rows = unpacked.subarray(at + 512, at + 512 + size).toString();
+    const given = rows
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+      .sort((a, b) => (String(a.agent_id) < String(b.agent_id) ? -1 : 1));
+    const settings = { url: 'https://models.example/v1', model: 'large', system_prompt: 'Be brief.' };
+    expect(given).toEqual([
+      { tenant_id, agent_id: 'ag', kind: 'demo', settings: {}, has_key: false, changed_at: expect.any(Number) },
+      { tenant_id, agent_id: 'second', kind: 'openai', settings, has_key: true, changed_at: expect.any(Number) },
+    ]);
+    const standing = await here.store.agentBackends.list(tenant_id);
+    for (const secret of ['the-key-of-the-endpoint', ...standing.flatMap(({ token_id, sealed }) => [token_id, sealed])])
+      expect(unpacked.includes(secret)).toBe(false);
+
+    const imported = await there.call('POST', '/v1/tenants/import', new Uint8Array(exported), 'application/gzip');
+    const { tenant_id: copy, waiting_backends } = (await imported.json()) as { tenant_id: TenantId; waiting_backends: string[] };
+    expect(waiting_backends).toEqual(['second']);
+    const shown = async () => {
+      const { agents } = (await (await there.call('GET', `/v1/tenants/${copy}/agents`)).json()) as { agents: { backend: object }[] };
+      return agents.map(({ backend }) => backend);
+    };
+    expect(await shown()).toEqual([
+      { kind: 'demo', has_key: false, waits: false },
+      { kind: 'openai', ...settings, has_key: false, waits: true },
+    ]);
+    const serving = async () =>
+      (await there.store.agentBackends.running({ limit: 9, now: Date.now() })).flatMap((row) =>
+        row.tenant_id === copy ? row.agent_id : [],
+      );
+    expect(await serving()).toEqual(['ag']);
+    const set = await there.call(
+      'PATCH',
+      `/v1/tenants/${copy}/agents/second`,
+      JSON.stringify({ backend: { kind: 'openai', ...settings, key: 'given-anew' } }),
+    );
+    expect([set.status, (await shown())[1]]).toEqual([200, { kind: 'openai', ...settings, has_key: true, waits: false }]);
+    expect(await serving()).toEqual(['ag', 'second']);
+    const tokens = (await there.store.tokens.list(copy)).filter(({ label }) => label === 'runner');
+    expect(tokens.map(({ agent_id, revoked_at }) => [agent_id, revoked_at]).sort()).toEqual([
+      ['ag', null],
+      ['second', null],
+    ]);
   });
 
   test.each([

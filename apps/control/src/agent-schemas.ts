@@ -62,6 +62,7 @@ export const Agent = Type.Object({
         kind: Type.String(),
         url: Type.Optional(Type.String()),
         has_key: Type.Boolean({ description: 'the key itself is never shown' }),
+        waits: Type.Boolean({ description: 'it came with an archive, which holds no keys, and serves nobody until it is set again' }),
         ...ofModel,
       }),
     ],

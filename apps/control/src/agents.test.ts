@@ -111,7 +111,7 @@ describe('backends', () => {
   test('what an agent answers with is shown, its key never; both it and the runner’s token are sealed', async () => {
     const backend = { kind: 'openai', url: 'https://models.example/v1', key: 'sk-secret', model: 'large', history_chars: 0 };
     const { agent_id } = await makeAgent({ backend });
-    const shown = { kind: 'openai', url: backend.url, model: 'large', history_chars: 0, has_key: true };
+    const shown = { kind: 'openai', url: backend.url, model: 'large', history_chars: 0, has_key: true, waits: false };
     const { body, text } = await call('GET', of('agents'));
     expect(body.agents).toMatchObject([{ backend: null }, { agent_id, backend: shown }]);
     expect(text).not.toContain('sk-secret');
@@ -137,7 +137,7 @@ describe('backends', () => {
       return { shown: body.backend, secrets: await secretsOf(agent_id) };
     };
     expect(await change({ kind: 'openai', url: 'https://models.example/v2', model: 'm' })).toEqual({
-      shown: { kind: 'openai', url: 'https://models.example/v2', model: 'm', has_key: true },
+      shown: { kind: 'openai', url: 'https://models.example/v2', model: 'm', has_key: true, waits: false },
       secrets: { token, key: 'k1' },
     });
     expect((await change({ kind: 'openai', url: 'https://elsewhere.example/v1' })).secrets).toEqual({ token });

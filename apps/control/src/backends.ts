@@ -1,8 +1,9 @@
-import { type AgentId, makeToken, type TenantId, type TokenId, unsupported } from '@iris/protocol';
+import { type AgentId, makeToken, RequestError, type TenantId, type TokenId, unsupported } from '@iris/protocol';
 import { type Clock, type Gate, OutOfReach, type Random, randomId, type Seal } from '@iris/runtime';
 import { type AgentBackendRow, type Store, tokenHash } from '@iris/store';
 import type { Static } from 'typebox';
-import type { BackendChange } from './agent-schemas.js';
+import { Compile } from 'typebox/compile';
+import { BackendChange } from './agent-schemas.js';
 
 /** What agents answer with when the gateway's own runner stands behind them. */
 export interface Backends {
@@ -19,7 +20,16 @@ export interface Backends {
   ): Promise<{ readonly revoked: { readonly token_id: TokenId } | undefined } | undefined>;
   /** Take it away, and revoke the runner's token. Undefined when there was none. */
   remove(tenant_id: TenantId, agent_id: AgentId): Promise<{ token_id: TokenId } | undefined>;
+  /**
+   * Those that came with an archive, which holds no secrets: what had no key serves again, as far as this gateway lets it. Returns the agents
+   * of the others, which wait to be set with their key.
+   */
+  restore(tenant_id: TenantId): Promise<AgentId[]>;
 }
+
+const wellFormed = Compile(BackendChange);
+/** It came with an archive, and serves nobody. */
+const isBare = ({ sealed }: Pick<AgentBackendRow, 'sealed'>): boolean => sealed === '';
 
 interface Secrets {
   readonly token: string;
@@ -72,7 +82,7 @@ export function createBackends(deps: {
       throw error;
     }
   };
-  return {
+  const backends: Backends = {
     check,
     async set(tenant_id, agent_id, change) {
       check(change);
@@ -98,7 +108,7 @@ export function createBackends(deps: {
         await store.tokens.revoke(tenant_id, token_id, clock.now());
         return undefined;
       }
-      if (standing === undefined || kept) return { revoked: undefined };
+      if (standing === undefined || kept || isBare(standing)) return { revoked: undefined };
       // It is in no row any more, so nobody could revoke it later; and whoever has what sealed it may know it.
       await store.tokens.revoke(tenant_id, standing.token_id, clock.now());
       return { revoked: { token_id: standing.token_id } };
@@ -106,11 +116,28 @@ export function createBackends(deps: {
     async remove(tenant_id, agent_id) {
       const standing = await find(tenant_id, agent_id);
       if (standing === undefined) return undefined;
-      await store.tokens.revoke(tenant_id, standing.token_id, clock.now());
+      if (!isBare(standing)) await store.tokens.revoke(tenant_id, standing.token_id, clock.now());
       await store.agentBackends.remove(tenant_id, agent_id);
-      return { token_id: standing.token_id };
+      return isBare(standing) ? undefined : { token_id: standing.token_id };
+    },
+    async restore(tenant_id) {
+      const waiting: AgentId[] = [];
+      for (const row of (await store.agentBackends.list(tenant_id)).filter(isBare)) {
+        const given = { kind: row.kind, ...row.settings };
+        try {
+          if (row.has_key) waiting.push(row.agent_id);
+          // An archive may be anybody's.
+          else if (wellFormed.Check(given)) await backends.set(tenant_id, row.agent_id, given);
+          else await store.agentBackends.remove(tenant_id, row.agent_id);
+        } catch (error) {
+          if (!(error instanceof RequestError)) throw error;
+          waiting.push(row.agent_id);
+        }
+      }
+      return waiting;
     },
   };
+  return backends;
 }
 
 const originOf = (url: unknown): string | undefined => (typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : undefined);
@@ -119,4 +146,4 @@ const samePlace = (row: AgentBackendRow, change: Static<typeof BackendChange>): 
 
 /** As it may be seen. */
 export const shownBackend = (row: AgentBackendRow | undefined) =>
-  row === undefined ? null : { kind: row.kind, ...row.settings, has_key: row.has_key };
+  row === undefined ? null : { kind: row.kind, ...row.settings, has_key: row.has_key && !isBare(row), waits: isBare(row) };

@@ -218,6 +218,7 @@ export const Imported = Type.Object({
   tenant_id: Type.String(),
   device_token: Type.String({ description: 'shown once' }),
   agent_token: Type.String({ description: 'shown once; of the default agent' }),
+  waiting_backends: Type.Array(Type.String(), { description: 'agents whose backend serves nobody until it is set again, with its key' }),
   rows: perTable,
   files: Type.Integer(),
 });

@@ -5,11 +5,11 @@ export type ArchiveRow = Readonly<Record<string, unknown>>;
 export interface Archive {
   /**
    * Everything of the tenant as of one instant, table by table, in an order in which it can be written again. Left out: what opens the tenant
-   * (tokens, pairing codes), what is under way (frames for agents, pushes and their addresses), and the audit.
+   * (tokens, pairing codes, secrets of backends), what is under way (frames for agents, pushes and their addresses), and the audit.
    */
   dump(tenant_id: string): AsyncIterable<{ readonly table: string; readonly rows: readonly ArchiveRow[] }>;
   /**
-   * Rows of a dump, as the tenant named. What stands already stays. Turns that had not ended are interrupted, links of agents are gone, and
+   * Rows of a dump, as the tenant named. What stands already stays. Turns that had not ended are interrupted, links of agents are gone, backends have no secrets, and
    * what this version does not know is passed over.
    * @throws when the table is none of a dump, or the rows do not fit it
    */

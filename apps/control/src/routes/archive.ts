@@ -13,7 +13,7 @@ const quiet_ms = 500;
 
 /** A tenant as a whole: out, in, and gone for good. */
 export function archiveRoutes(api: Api, routes: Routing): void {
-  const { store, archive, media, outbox, clock, random, secret, announcer, tenant, audit, log } = routes;
+  const { store, archive, backends, media, outbox, clock, random, secret, announcer, tenant, audit, log } = routes;
   const tags = ['tenants'];
   const needed = () => {
     if (archive === undefined) throw new RequestError('unsupported', 'archives need Postgres');
@@ -85,10 +85,12 @@ export function archiveRoutes(api: Api, routes: Routing): void {
         const token = { tenant_id: made, device_id: null, created_at: clock.now() };
         await store.tokens.create({ ...token, token_id: tokenId(), kind: 'device', hash: tokenHash(device_token), agent_id: null });
         await store.tokens.create({ ...token, token_id: tokenId(), kind: 'agent', hash: tokenHash(agent_token), agent_id });
+        const waiting_backends = await backends.restore(made);
         await store.tenants.setState(made, 'active');
         await audit(request, made, 'tenant.import', made);
-        const answer = { tenant_id: made, device_token, agent_token, rows: Object.fromEntries(unpacked.rows), files: unpacked.files };
-        return reply.code(201).send(answer);
+        await announcer.announce({ kind: 'rerouted', tenant_id: made });
+        const rows = Object.fromEntries(unpacked.rows);
+        return reply.code(201).send({ tenant_id: made, device_token, agent_token, waiting_backends, rows, files: unpacked.files });
       } catch (error) {
         // A part of a tenant is none.
         if (tenant_id !== undefined) {

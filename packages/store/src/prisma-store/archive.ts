@@ -8,7 +8,6 @@ import { type Connections, connections } from './connections.js';
 const leftOut = new Map([
   ['token', 'opens the tenant'],
   ['pairing', 'opens the tenant'],
-  ['agent_backend', 'opens the tenant and its endpoints'],
   ['agent_frame', 'under way'],
   ['agent_frame_key', 'under way'],
   ['receipt', 'under way'],
@@ -40,6 +39,9 @@ SELECT name FROM depth GROUP BY name ORDER BY max(level), name`;
 const columnsOf = `
 SELECT attname::text AS name FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`;
 
+/** Columns that stay where they are, of tables that are dumped: what opens the tenant and its endpoints. */
+const keptBack: Readonly<Record<string, readonly string[]>> = { agent_backend: ['token_id', 'sealed'] };
+
 /** What was true of a row only where it came from. */
 const mended: Readonly<Record<string, (row: ArchiveRow, now: number) => ArchiveRow | undefined>> = {
   // An upload that was under way has no bytes that could be moved.
@@ -56,6 +58,8 @@ const mended: Readonly<Record<string, (row: ArchiveRow, now: number) => ArchiveR
     in_seq: 0,
     out_seq: 0,
   }),
+  // Without its secrets it serves nobody, until it is set again.
+  agent_backend: (row) => ({ ...row, token_id: '', sealed: '' }),
   picker: (row) => (row.state === 'open' ? { ...row, state: 'closed' } : row),
   message: (row) => (row.deleted_at === null ? { ...row, ...foldedText(String(row.tenant_id), String(row.text)) } : row),
 };
@@ -69,8 +73,9 @@ export function postgresArchive(options: { url: string; clock?: Clock; log?: Log
   const dumped = async () => (await tables()).filter((name) => !leftOut.has(name));
 
   async function* rowsOf(client: pg.PoolClient, tenant_id: string, table: string): AsyncGenerator<readonly ArchiveRow[]> {
+    const hidden = `ARRAY[${(keptBack[table] ?? []).map(literal).join(', ')}]::text[]`;
     await client.query({
-      text: `DECLARE rows CURSOR FOR SELECT to_jsonb(t) AS row FROM ${quoted(table)} t WHERE tenant_id = ${literal(tenant_id)}`,
+      text: `DECLARE rows CURSOR FOR SELECT to_jsonb(t) - ${hidden} AS row FROM ${quoted(table)} t WHERE tenant_id = ${literal(tenant_id)}`,
     });
     for (;;) {
       const { rows } = await client.query<{ row: ArchiveRow }>(`FETCH ${batch} FROM rows`);
