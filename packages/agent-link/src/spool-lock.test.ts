@@ -77,9 +77,9 @@ describe('the lock of a spool', () => {
     const run = () =>
       new Promise<string>((resolve) => {
         const child = spawn(process.execPath, [join(code, 'contender.js'), dir], { stdio: ['ignore', 'pipe', 'pipe'] });
-        let said = '';
-        for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => void (said += data));
-        child.once('exit', () => resolve(said.trim()));
+        const said: string[] = [];
+        for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => void said.push(String(data)));
+        child.once('close', () => resolve(said.join('').trim()));
       });
     expect(await Promise.all([run(), run(), run(), run()])).toEqual(['60', '60', '60', '60']);
     expect(readdirSync(dir).filter((name) => !/^lock[.]\d+$/.test(name))).toEqual([]);
