@@ -14,6 +14,7 @@ describe('hello', () => {
         epoch: 1,
         last_seq: 0,
         heartbeat_ms: expect.any(Number),
+        limits: { text_bytes: 65_536, frame_bytes: 1_048_576 },
         turns: [],
         channels: [{ chat_id: 'android:default' }],
       },

@@ -304,6 +304,25 @@ describe('what breaks', () => {
     expect(a.frames('message').at(-1)?.payload).toMatchObject({ role: 'assistant', text: 'late' });
   });
 
+  test('LNK46: an answer that was owed when Hermes was restarted ends its turn, without its mark', async () => {
+    const { world, tenant, agent, a } = await begun();
+    await a.send('long work');
+    await agent.inbound();
+    agent.wire.cut();
+    const again = await hermes(world, tenant);
+    await again.act({
+      op: 'send',
+      content: '♻️ Recovered reply — the gateway restarted during delivery, so this may be a duplicate:\n\nthe answer',
+      metadata: {},
+    });
+    await turnOver(world);
+    expect(a.frames(['commentary', 'message', 'agent.idle']).map(({ type, payload }) => [type, payload.text])).toEqual([
+      ['message', 'long work'],
+      ['message', 'the answer'],
+      ['agent.idle', undefined],
+    ]);
+  });
+
   test('nobody comes back: the agent is no longer attached, and turns wait', async () => {
     const { world, agent, a } = await begun();
     agent.wire.cut();

@@ -29,16 +29,18 @@ export function outbound({
 
   const send = (action: RelayAction): object => {
     const lane = laneOf(action);
-    const text = action.content ?? '';
+    const given = action.content ?? '';
+    const text = unmarked(given);
     if (text === '') throw new Error('there is nothing to send');
     const work = workOf(lane);
-    const final = action.metadata?.notify === true;
+    // What it owed since before a restart is the answer.
+    const final = action.metadata?.notify === true || text !== given;
     if (work.turn !== undefined)
       return { message_id: work.said(text, { final, grows: action.metadata?.expect_edits === true }) ?? 'unsaid' };
     if (work.said(text, { final, grows: false }) !== undefined) return { message_id: 'unsaid' };
     // By itself: cron, a job that came back, an answer that was owed since before a restart.
     const role = /^\s*Cronjob Response/.test(text) ? 'cron' : 'assistant';
-    return { message_id: agent.lane(lane.chat_id, lane.thread_id).say(unmarked(text), { role }) };
+    return { message_id: agent.lane(lane.chat_id, lane.thread_id).say(text, { role }) };
   };
 
   const prompt = (action: RelayAction): object => {
