@@ -79,7 +79,7 @@ test('LNK40: pictures and texts from a phone are in the question that the model 
   expect(said.payload.final_text).toBe('I see 2 picture(s)');
 
   const media = sent.payload.media as unknown as readonly { readonly media_id: string }[];
-  const kept = await Promise.all(media.slice(0, 2).map(({ media_id }) => pull(device, media_id)));
+  const kept = [await pull(device, media[0]!.media_id), await pull(device, media[1]!.media_id)];
   const { authorization, messages } = model.asked[0]!;
   expect(authorization).toBe('Bearer the-key');
   const parts = messages.at(-1)!.content as readonly Part[];
