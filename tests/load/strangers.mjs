@@ -1,20 +1,28 @@
 /**
- * Thousands of sockets of strangers on one edge: some say nothing, some drip their first frame byte by byte, some send 5 MB first. All must be closed
+ * Thousands of sockets of strangers on one edge: some say nothing, some drip their first frame byte by byte, some send 5 MB first, some come to the relay's
+ * door with tokens that they have made up and signed. All must be closed
  * within 10 s of coming, give back descriptors and memory, and a user who has said hello must notice nothing. Needs a build, redis-server and
  * nats-server.
  *
- *   node tests/load/strangers.mjs [--sockets 5000] [--large 1666]
+ *   node tests/load/strangers.mjs [--sockets 5000] [--large 1666] [--relays 500]
  *
  * Of them `--large` send 5 MB: what those cost is what they may make an edge hold, 8 MiB each (decision 7), and the client has to send it all.
  */
-import { randomBytes } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { parseArgs } from 'node:util';
+import { makeToken } from '@iris/protocol';
 import { cluster } from '@iris/testkit';
 
-const { values } = parseArgs({ options: { sockets: { type: 'string', default: '5000' }, large: { type: 'string', default: '1666' } } });
-const [count, largeOnes] = [Number(values.sockets), Number(values.large)];
+const { values } = parseArgs({
+  options: {
+    sockets: { type: 'string', default: '5000' },
+    large: { type: 'string', default: '1666' },
+    relays: { type: 'string', default: '500' },
+  },
+});
+const [count, largeOnes, relays] = [Number(values.sockets), Number(values.large), Number(values.relays)];
 
 const system = await cluster({ edges: 1, sessions: 1 });
 const [edge] = system.edges;
@@ -33,19 +41,26 @@ const header = (size) => {
 };
 const large = Buffer.concat([header(5_000_000), Buffer.alloc(5_000_000, 0x78)]);
 const drip = Buffer.concat([header(60_000), Buffer.alloc(60_000, 0x78)]);
-const kinds = ['silent', 'dripping', '5 MB first'];
+const kinds = ['silent', 'dripping', '5 MB first', 'at the relay'];
+/** As a relay signs it: with the token itself. */
+const bearer = (token) => Buffer.from(`${token}:0:${createHmac('sha256', token).update(`${token}:0`).digest('hex')}`).toString('base64url');
 
 function stranger(n) {
-  const kind = n % 3 === 2 && n / 3 < largeOnes ? '5 MB first' : n % 2 ? 'silent' : 'dripping';
+  const kind = n >= count - relays ? 'at the relay' : n % 3 === 2 && n / 3 < largeOnes ? '5 MB first' : n % 2 ? 'silent' : 'dripping';
   const address = `127.${1 + (n >> 12)}.${(n >> 6) & 63}.${1 + (n & 63)}`;
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress: address });
     const came = performance.now();
     let timer;
     let at = 0;
+    const path = kind === 'at the relay' ? '/relay' : '/ws';
+    const head =
+      kind === 'at the relay'
+        ? `Authorization: Bearer ${bearer(makeToken('agent', tenant.tenant_id, `guess${n}`.padEnd(32, 'x')))}\r\n`
+        : '';
     socket.on('connect', () =>
       socket.write(
-        `GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Version: 13\r\n\r\n`,
+        `GET ${path} HTTP/1.1\r\n${head}Host: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Version: 13\r\n\r\n`,
       ),
     );
     socket.once('data', () => {
