@@ -285,11 +285,17 @@ export function testAgent(options: TestAgentOptions): TestAgent {
       linked = false;
       boots++;
       inSeq = inAcked;
+      // What it had not said that it takes is offered again.
+      for (const [turn_id, handle] of handles)
+        if (handle.state === 'offered') {
+          handle.abandon();
+          handles.delete(turn_id);
+        }
+      offered = [];
       if (!keep) {
         for (const handle of handles.values()) handle.abandon();
         for (const [turn_id, handle] of handles)
           if (handle.state === 'abandoned' && handle.turn.running.size === 0) handles.delete(turn_id);
-        offered = [];
         steered = [];
       }
       if (install) {
@@ -297,7 +303,6 @@ export function testAgent(options: TestAgentOptions): TestAgent {
         outSeq = acked = inSeq = inAcked = 0;
         unacked = [];
         handles.clear();
-        offered = [];
       }
     },
   };
