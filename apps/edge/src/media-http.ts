@@ -72,7 +72,7 @@ async function give(edge: EdgeContext, exchange: HttpExchange, { tenant_id, medi
   if (range === 'unsatisfiable')
     return exchange.reply('416 Range Not Satisfiable', [...headers, ['content-range', `bytes */${entry.size}`]]);
   const { from, to } = range ?? { from: 0, to: entry.size };
-  const reader = await edge.media.read(tenant_id, object_id, { offset: from, length: to - from });
+  const reader = await edge.media.read(tenant_id, object_id, { offset: from, length: to - from, lent: true });
   if (reader === undefined) throw new Error('its bytes are not there');
   const status = range === undefined ? '200 OK' : '206 Partial Content';
   const part = range === undefined ? [] : [['content-range', `bytes ${from}-${to - 1}/${entry.size}`] as const];

@@ -12,8 +12,15 @@ export interface MediaStore {
   open(tenant_id: TenantId, object_id: ObjectId, options?: { keep: boolean }): Promise<MediaWriter>;
   /** Go on with a file that was opened with `keep`, behind the `offset` bytes of it that are stored; undefined when nothing is. */
   resume(tenant_id: TenantId, object_id: ObjectId): Promise<{ readonly writer: MediaWriter; readonly offset: number } | undefined>;
-  /** Bytes from `offset`, at most `length`; undefined when there is no such file. The stream fails rather than end short. */
-  read(tenant_id: TenantId, object_id: ObjectId, range?: { offset: number; length?: number }): Promise<MediaReader | undefined>;
+  /**
+   * Bytes from `offset`, at most `length`; undefined when there is no such file. The stream fails rather than end short.
+   * @param range.lent each piece is the reader's until it asks for the next one only: the memory may be used again
+   */
+  read(
+    tenant_id: TenantId,
+    object_id: ObjectId,
+    range?: { offset: number; length?: number; lent?: boolean },
+  ): Promise<MediaReader | undefined>;
   stat(tenant_id: TenantId, object_id: ObjectId): Promise<{ size: number } | undefined>;
   /** No error when it is not there. */
   remove(tenant_id: TenantId, object_id: ObjectId): Promise<void>;
@@ -29,6 +36,11 @@ export interface MediaWriter {
    * gathered go in one step.
    */
   append(chunk: Uint8Array | readonly Uint8Array[]): Promise<void>;
+  /**
+   * Take a chunk in this very call, without a copy in between: when all that was appended before is taken, and there is memory for it.
+   * @returns whether it is taken; when not, it is to be appended
+   */
+  appendNow(chunk: Uint8Array): boolean;
   /**
    * All bytes are stored and visible when it resolves. After a failure, of this or of `append`, nothing is kept.
    * @param sha256 what the bytes must have, in lower-case hexadecimal; others reject with {@link WrongSha256}

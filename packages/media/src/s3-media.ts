@@ -1,6 +1,6 @@
 import { webcrypto } from 'node:crypto';
 import { tmpdir } from 'node:os';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import {
   AbortMultipartUploadCommand,
   CompleteMultipartUploadCommand,
@@ -25,8 +25,9 @@ import { type Clock, systemClock } from '@iris/runtime';
 import type { MediaStore } from './media.js';
 import { objectName } from './object-name.js';
 import { bodyIsSafe, s3Address } from './s3-address.js';
+import { type LineRequest, openLine } from './s3-line.js';
 import { type PartTarget, partRoom, partSink } from './s3-parts.js';
-import { s3Reader } from './s3-read.js';
+import { type GetLine, type GetRange, s3Reader } from './s3-read.js';
 import { mediaWriter } from './writer.js';
 
 /** The least that S3 takes as a part; 10,000 of them are 50 GiB. */
@@ -61,7 +62,7 @@ export interface S3MediaOptions {
 export function s3Media(options: S3MediaOptions): S3Media {
   const { url, spill_dir = tmpdir(), memory_bytes = 60 * 1024 * 1024, spill_bytes = 2 ** 40, clock = systemClock } = options;
   const { endpoint, region, bucket: Bucket, access, secret } = s3Address(url);
-  const client = new S3Client({
+  const config = {
     endpoint,
     region,
     credentials: { accessKeyId: access, secretAccessKey: secret },
@@ -69,6 +70,9 @@ export function s3Media(options: S3MediaOptions): S3Media {
     // By default newer clients send checksums in a form that other servers store as part of the object.
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
+  } as const;
+  const client = new S3Client({
+    ...config,
     requestHandler: { ...timeouts, httpAgent: { maxSockets: 200 }, httpsAgent: { maxSockets: 200 } },
   });
   const unsigned = bodyIsSafe(endpoint);
@@ -129,13 +133,32 @@ export function s3Media(options: S3MediaOptions): S3Media {
     }
   }
 
-  const bytesOf = s3Reader(async (Key, etag, from, to) => {
+  const rangeOf = (Key: string, etag: string | undefined, from: number, to: number) =>
     // Of one version of the object, since an `ETag` names it.
-    const condition = etag === undefined ? {} : { IfMatch: etag };
-    const { Body } = await client.send(new GetObjectCommand({ Bucket, Key, Range: `bytes=${from}-${to - 1}`, ...condition }));
-    // In Node it is one, which the SDK's type leaves open.
-    return Body as unknown as Readable;
-  }, clock);
+    new GetObjectCommand({ Bucket, Key, Range: `bytes=${from}-${to - 1}`, ...(etag === undefined ? {} : { IfMatch: etag }) });
+  const lines = new WeakMap<object, AsyncIterable<Uint8Array>>();
+  /** Signs as the other does, and hands over a line instead of a stream. */
+  const lineClient = new S3Client({
+    ...config,
+    requestHandler: {
+      async handle(request: LineRequest) {
+        const [from = 0, last = 0] =
+          /(\d+)-(\d+)/
+            .exec(request.headers.range ?? '')
+            ?.slice(1)
+            .map(Number) ?? [];
+        const line = await openLine(request, { from, to: last + 1 }, clock);
+        if (line === undefined) throw new Error('no such line');
+        const body = Readable.from([]);
+        lines.set(body, line);
+        return { response: { statusCode: 206, headers: {}, body } };
+      },
+    },
+  });
+  const getLine: GetLine = async (...range) => lines.get((await lineClient.send(rangeOf(...range))).Body!)!;
+  // In Node the body is one, which the SDK's type leaves open.
+  const get: GetRange = async (...range) => (await client.send(rangeOf(...range))).Body as unknown as Readable;
+  const bytesOf = s3Reader(get, getLine, clock);
 
   async function* uploads(Prefix?: string): AsyncGenerator<MultipartUpload> {
     let more: { KeyMarker?: string; UploadIdMarker?: string } | undefined = {};
@@ -174,15 +197,15 @@ export function s3Media(options: S3MediaOptions): S3Media {
       });
       if (kept === undefined) return undefined;
       const offset = kept.etags.length * part_bytes;
-      const readBack = () => media.read(tenant_id, object_id);
+      const readBack = () => media.read(tenant_id, object_id, { offset: 0, lent: true });
       const discard = () => media.remove(tenant_id, object_id);
       const sink = partSink(target(Key), room, { keep: true, part_bytes, ...kept });
       return { offset, writer: mediaWriter(sink, { offset, readBack, discard }) };
     },
-    async read(tenant_id, object_id, { offset, length = Number.POSITIVE_INFINITY } = { offset: 0 }) {
+    async read(tenant_id, object_id, { offset, length = Number.POSITIVE_INFINITY, lent = false } = { offset: 0 }) {
       const Key = keyOf(tenant_id, object_id);
       const found = await head(Key);
-      return found && { size: found.size, bytes: bytesOf(Key, found.etag, offset, Math.min(found.size, offset + length)) };
+      return found && { size: found.size, bytes: bytesOf(Key, found.etag, offset, Math.min(found.size, offset + length), lent) };
     },
     async stat(tenant_id, object_id) {
       const found = await head(keyOf(tenant_id, object_id));
@@ -211,7 +234,10 @@ export function s3Media(options: S3MediaOptions): S3Media {
       }
       return swept;
     },
-    close: async () => client.destroy(),
+    async close() {
+      client.destroy();
+      lineClient.destroy();
+    },
   };
   return media;
 }

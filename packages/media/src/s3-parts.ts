@@ -230,6 +230,14 @@ export function partSink(
         await enqueue(full);
       }
     },
+    writeNow(chunk) {
+      // What fills a part, or begins one, may have to wait.
+      if (failure !== undefined || filling?.bytes === undefined || !filling.lent) return false;
+      if (filling.used + chunk.byteLength >= part_bytes) return false;
+      filling.bytes.set(chunk, filling.used);
+      filling.used += chunk.byteLength;
+      return true;
+    },
     async finish() {
       const rest = filling;
       if (number === 0) {

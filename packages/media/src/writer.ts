@@ -5,6 +5,8 @@ import { type MediaReader, type MediaWriter, NoRoom, WrongSha256 } from './media
 export interface MediaSink {
   /** May keep nothing of the chunks when it has resolved. */
   write(chunks: readonly Uint8Array[]): Promise<void>;
+  /** Only between calls. @returns whether it has taken all of the chunk */
+  writeNow?(chunk: Uint8Array): boolean;
   finish(): Promise<void>;
   /** May fail; nobody hears of it. */
   abort(): Promise<void>;
@@ -26,10 +28,14 @@ export function mediaWriter(sink: MediaSink, resumed?: Resumed): MediaWriter {
   let state: 'open' | 'failed' | 'finished' | 'aborted' | 'suspended' = 'open';
   let last: Promise<unknown> = Promise.resolve();
   let ending: Promise<void> = Promise.resolve();
+  let unfinished = 0;
 
   /** After what was asked before, also when the caller did not wait for it. */
   function next<T>(step: () => Promise<T>): Promise<T> {
-    const done = last.then(step);
+    unfinished++;
+    const done = last.then(step).finally(() => {
+      unfinished--;
+    });
     last = done.catch(() => {});
     return done;
   }
@@ -68,15 +74,22 @@ export function mediaWriter(sink: MediaSink, resumed?: Resumed): MediaWriter {
       await ending;
     });
 
+  const took = (chunk: Uint8Array): void => {
+    if (resumed === undefined) hash.update(chunk);
+    size += chunk.byteLength;
+  };
+
   return {
+    appendNow(chunk) {
+      if (state !== 'open' || unfinished > 0 || sink.writeNow?.(chunk) !== true) return false;
+      took(chunk);
+      return true;
+    },
     append: (given) =>
       next(() =>
         failing(async () => {
           const chunks = given instanceof Uint8Array ? [given] : given;
-          for (const chunk of chunks) {
-            if (resumed === undefined) hash.update(chunk);
-            size += chunk.byteLength;
-          }
+          for (const chunk of chunks) took(chunk);
           await sink.write(chunks);
         }),
       ),

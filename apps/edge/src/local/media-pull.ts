@@ -50,7 +50,7 @@ async function give(edge: EdgeContext, connection: DeviceConnection, member: Mem
   const { media_id, offset = 0, length } = payload;
   const { object_id, entry } = await askAboutMedia(edge, tenant_id, 'media.find', { media_id, device_id: member.device_id });
   if (offset > entry.size) throw unsupported(`offset: the file has ${entry.size} bytes`);
-  const reader = await edge.media.read(tenant_id, object_id, { offset, ...(length === undefined ? {} : { length }) });
+  const reader = await edge.media.read(tenant_id, object_id, { offset, lent: true, ...(length === undefined ? {} : { length }) });
   if (reader === undefined) throw new RequestError('internal', 'the file cannot be read now');
   if (!isOpen(connection, member)) return;
   respond(edge, connection, encode({ type: 'media.pull.ack', payload: entry as never }), id);

@@ -79,11 +79,12 @@ export function binary(edge: EdgeContext, connection: DeviceConnection, member: 
   if (upload.received > upload.size) return fail(edge, member, upload, unsupported('size: more bytes came than were declared'));
   if (upload.keep && upload.writer === undefined)
     return fail(edge, member, upload, unsupported('resume: bytes come when the start is answered'));
+  edge.meters.media_bytes.add(data.length, { direction: 'up' });
+  if (upload.taking === undefined && upload.writer?.appendNow(data)) return;
   upload.pending += data.length;
   if (upload.pending > edge.config.upload_pending_bytes)
     return fail(edge, member, upload, rateLimited('the disk is slower than this upload', 5_000));
-  edge.meters.media_bytes.add(data.length, { direction: 'up' });
-  upload.queue.push(data.slice());
+  upload.queue.push(Buffer.from(data));
   upload.taking ??= take(edge, member, upload).finally(() => {
     upload.taking = undefined;
   });

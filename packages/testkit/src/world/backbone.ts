@@ -157,7 +157,7 @@ export function backbone(time: Timeline, seed: number, faults: Faults, breaks: R
         ),
         store: through(brokenStore(store, breaks), heard('store', failing(way(() => self.faults.store_ms, false)))),
         media: slowWriters(through(media, failing(way(() => self.faults.store_ms, false))), (writer) =>
-          through(writer, filling(failing(way(() => self.faults.media_ms, true)))),
+          through(writer, filling(failing(way(() => self.faults.media_ms, true))), ['appendNow']),
         ),
         jobs: queue,
         setConnected: (connected) => bus.setConnected(connected),
