@@ -105,8 +105,6 @@ approvals:
   timeout: 60
 terminal:
   backend: local
-agent:
-  image_input_mode: native
 memory:
   memory_enabled: false
   user_profile_enabled: false
