@@ -18,10 +18,10 @@ const same = (one, other) => {
   if (one !== other) throw new Error(`${one} is not ${other}`);
 };
 
-export async function throughput(server, size_MiB, rounds) {
+export async function throughput(server, dir, size_MiB, rounds) {
   const size = size_MiB * MiB;
   const node_args = process.env.IRIS_LOAD_NODE_ARGS?.split(' ') ?? [];
-  const set = { s3_url: server.url, media_ready_ms: 1_000, upload_end_ms: 600_000 };
+  const set = { s3_url: server.url, spill_dir: dir, media_ready_ms: 1_000, upload_end_ms: 600_000 };
   const all = await cluster({ edges: 1, sessions: 1, workers: 1, set, node_args });
   const tenant = await all.tenant({ file_bytes: 2 ** 40, stored_bytes: 2 ** 40, upload_bytes_per_day: 2 ** 40 });
   const sdk = plain(server.url, chunk);

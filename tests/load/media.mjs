@@ -1,6 +1,6 @@
 /**
  * Uploads and pulls against a real S3 server, with one edge of a real cluster (needs a build, and versitygw or IRIS_TEST_S3_URL):
- *   node tests/load/media.mjs throughput [MiB] [rounds] [folder of the server's data]
+ *   node tests/load/media.mjs throughput [MiB] [rounds] [folder of the server's data and what waits for it]
  *     an upload and a pull beside plain aws-sdk, each round, and pings on the line that pulls
  *   node tests/load/media.mjs many [uploads] [MiB] [storage bytes/s] [MiB/s of each line] [seconds] [folder of the server's data and what waits for it]
  *     many uploads at once over slow storage: for so long, or until all are stored (50 of 100 MiB at 5 MB/s take 1,000 s)
@@ -23,7 +23,7 @@ try {
     ? { url: given_url, stop: async () => {} }
     : await startS3({ program: findS3(), run_dir: dir, data: join(dir, 'data'), access: 'test', secret: 'test-secret', bucket: 'iris' });
   try {
-    if (what === 'throughput') await throughput(server, numbers[0] ?? 1024, numbers[1] ?? 3);
+    if (what === 'throughput') await throughput(server, dir, numbers[0] ?? 1024, numbers[1] ?? 3);
     else await many(server, dir, numbers[0] ?? 50, numbers[1] ?? 100, numbers[2] ?? 5 * MiB, numbers[3] ?? 2.5, numbers[4] ?? 120);
   } finally {
     await server.stop();

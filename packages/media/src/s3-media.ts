@@ -71,23 +71,29 @@ export function s3Media(options: S3MediaOptions): S3Media {
     requestChecksumCalculation: 'WHEN_REQUIRED',
     responseChecksumValidation: 'WHEN_REQUIRED',
   } as const;
-  const client = new S3Client({
-    ...config,
-    requestHandler: { ...timeouts, httpAgent: { maxSockets: 200 }, httpsAgent: { maxSockets: 200 } },
-  });
   const unsigned = bodyIsSafe(endpoint);
-  client.middlewareStack.add(
-    (next) => async (args) => {
-      const { body, headers } = args.request as { body?: unknown; headers: Record<string, string> };
-      // The SDK would hash all of it in one go, and every other socket of the process would wait.
-      if (body instanceof Uint8Array && body.byteLength > large_bytes)
-        headers['x-amz-content-sha256'] = unsigned
-          ? 'UNSIGNED-PAYLOAD'
-          : Buffer.from(await webcrypto.subtle.digest('SHA-256', body)).toString('hex');
-      return next(args);
-    },
-    { step: 'build', name: 'bodyHash' },
-  );
+  const connect = (given: { readonly socketTimeout: number }): S3Client => {
+    const client = new S3Client({
+      ...config,
+      requestHandler: { ...timeouts, ...given, httpAgent: { maxSockets: 200 }, httpsAgent: { maxSockets: 200 } },
+    });
+    client.middlewareStack.add(
+      (next) => async (args) => {
+        const { body, headers } = args.request as { body?: unknown; headers: Record<string, string> };
+        // The SDK would hash all of it in one go, and every other socket of the process would wait.
+        if (body instanceof Uint8Array && body.byteLength > large_bytes)
+          headers['x-amz-content-sha256'] = unsigned
+            ? 'UNSIGNED-PAYLOAD'
+            : Buffer.from(await webcrypto.subtle.digest('SHA-256', body)).toString('hex');
+        return next(args);
+      },
+      { step: 'build', name: 'bodyHash' },
+    );
+    return client;
+  };
+  const client = connect(timeouts);
+  // The way takes all of a part at once and a slow server much later: until then nothing is heard, and nothing is wrong.
+  const partClient = connect({ socketTimeout: timeouts.requestTimeout });
   const room = partRoom({ parts: Math.max(3, Math.floor(memory_bytes / part_bytes)), spill_dir, spill_bytes });
   const folderOf = (tenant_id: string): string => `${objectName(tenant_id)}/`;
   const keyOf = (tenant_id: string, object_id: string): string => folderOf(tenant_id) + objectName(object_id);
@@ -106,7 +112,7 @@ export function s3Media(options: S3MediaOptions): S3Media {
     put: async (Body) => void (await client.send(new PutObjectCommand({ Bucket, Key, Body, ContentLength: Body.byteLength }))),
     begin: async () => (await client.send(new CreateMultipartUploadCommand({ Bucket, Key }))).UploadId ?? '',
     part: async (UploadId, PartNumber, Body) =>
-      (await client.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }))).ETag,
+      (await partClient.send(new UploadPartCommand({ Bucket, Key, UploadId, PartNumber, Body }))).ETag,
     complete: async (UploadId, parts) => {
       const Parts = parts.map((ETag, i) => ({ PartNumber: i + 1, ETag }));
       await client.send(new CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload: { Parts } }));
@@ -236,6 +242,7 @@ export function s3Media(options: S3MediaOptions): S3Media {
     },
     async close() {
       client.destroy();
+      partClient.destroy();
       lineClient.destroy();
     },
   };
