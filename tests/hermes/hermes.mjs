@@ -100,6 +100,7 @@ export const baseConfig = ({ model_url, more = '' }) => `model:
   default: scripted-small
   api_key: none
   context_length: 200000
+  supports_vision: true
 approvals:
   mode: manual
   timeout: 60

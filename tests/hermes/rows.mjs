@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import sharp from 'sharp';
 
 /**
  * What a person sees of an agent, row by row of the agent link. Each row gets a scene with a device, the scripted model and the means to
@@ -52,6 +54,12 @@ const finals = (frames) => texts(said(frames).filter(({ payload }) => payload.ro
 const includes = (frames, words) => finals(frames).some((text) => text.includes(words));
 const count = (frames, words) => finals(frames).filter((text) => text.includes(words)).length;
 const growing = (frames) => frames.filter(({ type, payload }) => type === 'message.update' && payload.role !== 'user');
+
+const picture = (width, height) =>
+  sharp({ create: { width, height, channels: 3, background: { r: 200, g: 40, b: 90 } } })
+    .png()
+    .toBuffer();
+const hashOf = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 export const rows = {
   async text({ device }) {
@@ -238,20 +246,56 @@ export const rows = {
     if (!got.bytes.equals(bytes)) fail(`${got.bytes.length} of ${bytes.length} bytes came`);
     return `${filename}, ${bytes.length} bytes`;
   },
-  async deletion({ device, model }) {
+  /** A picture that a person attaches, as it is shown to the model. */
+  async 'picture in'({ device, model, upload, pull }) {
+    await upload(device, 'mu_seen', await picture(160, 90), { start: { kind: 'image', mime: 'image/png', filename: 'seen.png' } });
+    const from = device.received.all.length;
+    const frames = await turn(device, '[[say I have seen it]]', { more: { media_refs: ['mu_seen'] }, end: long });
+    if (!includes(frames, 'I have seen it')) fail(`said: ${JSON.stringify(finals(frames))}`);
+    const sent = ofTurn(device, from).find(({ payload }) => payload.role === 'user' && payload.media?.length > 0);
+    const kept = await pull(device, sent.payload.media[0].media_id);
+    const parts = model.about('[[say I have seen it]]').flatMap(({ messages }) => messages.flatMap(({ content }) => content));
+    const url = parts.findLast((part) => part?.type === 'image_url')?.image_url.url ?? fail('the model was shown no picture');
+    const shown = Buffer.from(url.split(',')[1], 'base64');
+    const { width, height } = await sharp(shown).metadata();
+    if (width !== 160 || height !== 90) fail(`the model was shown ${width} × ${height}`);
+    return hashOf(shown) === hashOf(kept.bytes) ? 'shown to the model byte for byte' : 'shown to the model, in other bytes';
+  },
+  /** A picture that the agent made. */
+  async 'picture out'({ device, work, pull }) {
+    const bytes = await picture(120, 80);
+    writeFileSync(join(work, 'made.png'), bytes);
+    const from = device.received.all.length;
+    await turn(device, `[[say Look at it MEDIA:${work}/made.png]]`, { end: long });
+    const given = await sees(device, from, ({ payload }) => payload.role !== 'user' && payload.media?.length > 0, 'no picture', {
+      within_ms: 15_000,
+    });
+    const [{ media_id, kind, mime, width, height }] = given.payload.media;
+    if (kind !== 'image' || mime !== 'image/png') fail(`${kind} ${mime}`);
+    const got = await sharp((await pull(device, media_id)).bytes).metadata();
+    if (got.width !== 120 || got.height !== 80 || width !== 120 || height !== 80)
+      fail(`${got.width} × ${got.height}, said ${width} × ${height}`);
+    return `${mime}, ${width} × ${height}`;
+  },
+  async deletion({ device, model, hermes }) {
     const from = device.received.all.length;
     await turn(device, 'My colour is vermilion. [[say a fine colour]]');
     const { payload } = ofTurn(device, from).find(({ type, payload }) => type === 'message' && payload.text.includes('vermilion'));
     const deleted = await device.request('message.delete', { message_ids: [payload.message_id] }, { chat_id: 'android:default' });
     if (deleted.type !== 'message.deleted') fail(`message.delete: ${deleted.payload.message}`);
-    let asked = '';
+    const toldIn = async (words, limit) => {
+      await turn(device, `[[say ${words}]]`, limit);
+      return JSON.stringify(model.about(`[[say ${words}]]`)[0].messages);
+    };
     // It is told of it in its own time.
-    for (let n = 0; n < 10; n++) {
-      await turn(device, `[[say later ${n}]]`);
-      asked = JSON.stringify(model.about(`[[say later ${n}]]`)[0].messages);
-      if (!asked.includes('vermilion')) return 'gone from what the model is told';
-    }
-    return fail('the model is told of it still');
+    let n = 0;
+    while ((await toldIn(`later ${n}`)).includes('vermilion')) if (++n === 10) fail('the model is told of it still');
+    // What it remembers from now on is what it had written down.
+    await hermes.kill();
+    await hermes.start();
+    const told = await toldIn('after a restart', { end: long });
+    if (told.includes('vermilion')) fail('the model is told of it again after a restart');
+    return `gone from what the model is told, also after a restart${told.includes(`later ${n}`) ? '' : ', which made it forget all'}`;
   },
   async cron({ device, home, cli, cron_to }) {
     if (cron_to === undefined) fail('there is nowhere to deliver to');
