@@ -60,7 +60,7 @@ export interface S3MediaOptions {
  * an object appears when it is whole.
  */
 export function s3Media(options: S3MediaOptions): S3Media {
-  const { url, spill_dir = tmpdir(), memory_bytes = 60 * 1024 * 1024, spill_bytes = 2 ** 40, clock = systemClock } = options;
+  const { url, spill_dir = tmpdir(), memory_bytes = 40 * 1024 * 1024, spill_bytes = 2 ** 40, clock = systemClock } = options;
   const { endpoint, region, bucket: Bucket, access, secret } = s3Address(url);
   const config = {
     endpoint,
