@@ -8,11 +8,11 @@ import { say } from './step.mjs';
 /** System tests that kill, freeze, or measure a machine: one at a time, and nothing beside them. */
 const alone = 'tests/system/(broker|cluster|conformance|fuzz|kills|slow-device)\\.';
 /**
- * In the order of `npm test`. A worker keeps the modules of every file it has run, and is slower with each gigabyte of them. What starts processes
+ * In the order of `npm test`. A worker keeps the modules of every file it has run, and is slower the more they are: it starts anew. What starts processes
  * and servers mostly waits for them: two files at a time, but for those that want to be {@link alone}.
  */
 const runs = [
-  { layers: ['unit', 'contract', 'flow'], args: ['--maxWorkers=2', '--workerIdleMemoryLimit=1GB', '--testTimeout=30000'] },
+  { layers: ['unit', 'contract', 'flow'], args: ['--maxWorkers=2', '--workerIdleMemoryLimit=300MB', '--testTimeout=30000'] },
   { layers: ['system'], paths: [alone], args: ['--runInBand', '--testTimeout=120000'] },
   { layers: ['system', 'browser'], paths: [`^(?!.*${alone})`], args: ['--maxWorkers=2', '--testTimeout=120000'] },
 ];

@@ -180,7 +180,7 @@ test('PSH9 PSH11: the service worker shows a push once, replaces it by a newer o
     });
   const until = async (wanted: string[][]) => {
     let now = await shown();
-    for (let i = 0; i < 100 && JSON.stringify([...now].sort()) !== JSON.stringify([...wanted].sort()); i++) {
+    for (let i = 0; i < 1_000 && JSON.stringify([...now].sort()) !== JSON.stringify([...wanted].sort()); i++) {
       await page.waitForTimeout(50);
       now = await shown();
     }

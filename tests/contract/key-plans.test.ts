@@ -11,6 +11,8 @@ const large = 'tn_large' as TenantId;
 const devices = 400;
 const batch = 100;
 const frames = 5;
+/** So many that no version of Postgres would rather read all of a table than look a key up: of a small one it would, and may. */
+const others = 2_000;
 const names = Array.from({ length: devices }, (_, n) => `d${n}` as DeviceId);
 
 let database: Awaited<ReturnType<typeof databaseForTests>>;
@@ -26,18 +28,19 @@ beforeAll(async () => {
   store = prismaStore({ url: database.url });
   await store.tenants.create({ tenant_id: large, name: 'Large', agent_id: 'ag_large' as AgentId, at: 1 });
   await client.query(
-    `INSERT INTO tenant SELECT (jsonb_populate_record(t, jsonb_build_object('tenant_id', 'tn_' || n))).* FROM tenant t, generate_series(1, 600) n`,
+    `INSERT INTO tenant SELECT (jsonb_populate_record(t, jsonb_build_object('tenant_id', 'tn_' || n))).* FROM tenant t, generate_series(1, ${others}) n`,
   );
   const device = `INSERT INTO device (tenant_id, device_id, name, caps, token_id, created_at, last_seen_at)`;
-  await client.query(`${device} SELECT 'tn_' || n, 'd1', '', '{}', 't', 1, 1 FROM generate_series(1, 600) n`);
+  await client.query(`${device} SELECT 'tn_' || n, 'd1', '', '{}', 't', 1, 1 FROM generate_series(1, ${others}) n`);
   await client.query(`${device} SELECT $1, 'd' || n, '', '{}', 't', 1, 1 FROM generate_series(0, $2::int - 1) n`, [large, devices]);
   await client.query(
     `INSERT INTO push_target (tenant_id, device_id, kind, address, registered_at) SELECT tenant_id, device_id, 'fcm', tenant_id || device_id, 1 FROM device`,
   );
   for (let cursor = 1; cursor <= frames; cursor++) await store.pushLedger.decide(rowsOf(cursor));
-  await store.pushLedger.decide(
-    Array.from({ length: 600 }, (_, n) => ({ ...rowsOf(1)[0]!, tenant_id: `tn_${n + 1}` as TenantId, device_id: 'd1' as DeviceId })),
-  );
+  for (let from = 1; from <= others; from += 100)
+    await store.pushLedger.decide(
+      Array.from({ length: 100 }, (_, n) => ({ ...rowsOf(1)[0]!, tenant_id: `tn_${from + n}` as TenantId, device_id: 'd1' as DeviceId })),
+    );
 }, 120_000);
 afterAll(async () => {
   await store?.close();

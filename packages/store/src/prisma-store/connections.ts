@@ -55,6 +55,17 @@ export interface ConnectionOptions {
   readonly settings?: readonly string[];
 }
 
+const textsOfNames = new Map<string, string>();
+/**
+ * A connection knows one statement by a name: two that are called alike would fail only on a connection that has had the other.
+ * @throws for the second of two, on any
+ */
+export function ownName(name: string, text: string): string {
+  const known = textsOfNames.get(name) ?? text;
+  if (known !== text) throw new Error(`two statements are called ${name}`);
+  textsOfNames.set(name, text);
+  return name;
+}
 export function connections({ url, poolSize, clock, log, settings = [] }: ConnectionOptions): Connections {
   const pool = new ScopedPool({
     connectionString: url,
@@ -104,7 +115,7 @@ export function connections({ url, poolSize, clock, log, settings = [] }: Connec
     scope?: Scope,
   ): Promise<R[]> {
     try {
-      const named = name === undefined ? {} : { name };
+      const named = name === undefined ? {} : { name: ownName(name, text) };
       const config = { text, ...named, values: [...values], types, query_timeout: Math.max(1, limit_ms) };
       if (scope === undefined) return (await client.query<R>(config as pg.QueryConfig)).rows;
       return (await runScoped<R>(client, scope, config as pg.QueryConfig)).rows;

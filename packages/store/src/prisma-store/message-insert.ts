@@ -104,9 +104,9 @@ export function messageInsert({ sql }: Pick<Database, 'sql'>): Messages['insert'
     const left = rows.filter((_, index) => outcomes[index] === undefined);
     if (left.length === 0) return outcomes as Outcome[];
     const found = new Map(
-      (
-        await sql.of(tenantsOf(left.map(({ message }) => message))).rows<MessageRow & Found>(standing, [keys(left)], 'message_standing')
-      ).map((row) => [row.ord, row]),
+      (await sql.of(tenantsOf(left.map(({ message }) => message))).rows<MessageRow & Found>(standing, [keys(left)], 'message_found')).map(
+        (row) => [row.ord, row],
+      ),
     );
     let ord = 0;
     return outcomes.map((outcome) => outcome ?? outcomeOf(found.get(ord++)));
