@@ -413,6 +413,43 @@ describe('PIC16 C38: an agent that does nothing about a question that ran out', 
       expect(a.frames('agent.idle')).toHaveLength(1);
     }));
 
+  test('what an instance hears first of a turn that it has just taken over counts', () =>
+    onStage(
+      async (stage) => {
+        const { world, b } = stage;
+        stayAttached(stage);
+        const { turn } = await ask(stage);
+        for (const session of world.sessions) session.kill();
+        await world.startSession();
+        turn.message('so be it');
+        await world.advance(120_000);
+        expect([isStopped(stage), b.frames('agent.idle')]).toEqual([false, []]);
+        turn.end();
+        await b.next('agent.idle');
+      },
+      { sessions: 1 },
+    ));
+
+  test('a question that runs out with an instance that has not looked at its tenant yet is one like any other', () =>
+    onStage(
+      async (stage) => {
+        const { world, agent, a, b } = stage;
+        stayAttached(stage);
+        await a.send('question');
+        const turn = await agent.turn();
+        turn.picker('approval', { choices, expires_at: world.time.now() + 10_000 });
+        turn.busy('waiting_input');
+        await b.next('picker.approval');
+        for (const session of world.sessions) session.kill();
+        await world.startSession();
+        await world.advance(90_000);
+        expect(b.frames('picker.closed')).toMatchObject([{ payload: { expired: true } }]);
+        expect(isStopped(stage)).toBe(true);
+        expect(b.frames('agent.idle')).toHaveLength(1);
+      },
+      { sessions: 1 },
+    ));
+
   test('what it does beside the question is not held against it', () =>
     onStage(async (stage) => {
       const { world, agent, a, b } = stage;

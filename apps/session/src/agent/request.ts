@@ -24,7 +24,7 @@ const aboutOf = ({ frame, ...request }: Omit<AgentRequest, 'deleted'>): readonly
  */
 export async function agentRequest(request: Omit<AgentRequest, 'deleted'>, context: Context): Promise<Answer> {
   const { frame, link, tenant_id } = request;
-  const { links, emitter, turns, silence } = context;
+  const { links, emitter, rooms, turns, silence } = context;
   if (frame.type !== 'turn.snapshot') silence.heard(link.agent_id, frame.turn_id);
   if (frame.ack !== undefined) links.acked(link, frame.ack);
   if (frame.seq !== undefined && frame.seq <= link.done_seq) {
@@ -39,6 +39,7 @@ export async function agentRequest(request: Omit<AgentRequest, 'deleted'>, conte
   const handle = agentFrameHandler(frame.type);
   if (handle === undefined) throw unsupported(`${frame.type}: not handled here`);
   let effects: AgentEffects = {};
+  let goingOn: Record<string, string> = {};
   try {
     const placing = emitter.emit({
       kind: 'change',
@@ -46,7 +47,8 @@ export async function agentRequest(request: Omit<AgentRequest, 'deleted'>, conte
       ...(apart.has(frame.type) ? { place: 'fresh' as const } : {}),
       about: aboutOf(request),
       async run(deleted) {
-        const goingOn = goesOn(request.agent_id, frame, context.rooms.peek(tenant_id), context);
+        // Of every try: the first takes it out of the room, and a later one writes it.
+        if (frame.turn_id !== undefined) goingOn = { ...goingOn, ...goesOn(request.agent_id, frame, await rooms.of(tenant_id), context) };
         const handled = await withReply(request, await handle({ ...request, deleted }, context), context);
         effects = { ...handled, values: { ...goingOn, ...handled.values } };
         return effects;

@@ -86,13 +86,8 @@ export const textKey = (message_id: MessageId): string => `text:${message_id}`;
 export function createRooms({ store, outbox, clock, log }: { store: Store; outbox: Outbox; clock: Clock; log: Log }): Rooms {
   const loaded = new Map<TenantId, Room>();
   const loading = new Map<TenantId, Promise<Room>>();
-  /** Devices were told of it by this instance alone, and nothing but its timer ends it: it outlives what is loaded. */
-  const typings = new Map<TenantId, Room['typing']>();
-  const typingOf = (tenant_id: TenantId): Room['typing'] => {
-    const typing: Room['typing'] = typings.get(tenant_id) ?? new Map();
-    typings.set(tenant_id, typing);
-    return typing;
-  };
+  /** Of rooms that were forgotten: devices were told of it by this instance alone, and nothing but its timer ends it. */
+  const kept = new Map<TenantId, Room['typing']>();
 
   const load = async (tenant_id: TenantId): Promise<Room> => {
     const [values, rows, pickers] = await Promise.all([
@@ -119,10 +114,13 @@ export function createRooms({ store, outbox, clock, log }: { store: Store; outbo
     // What an instance left that died between ending a turn and forgetting it.
     const left = [...values.keys()].filter((name) => /^(?:turn|text|heard):/.test(name) && !used.has(name));
     if (left.length > 0) await outbox.put(tenant_id, Object.fromEntries(left.map((name) => [name, null])));
-    return { turns, texts, heard, pickers: new Map(pickers.map((row) => [row.picker_id, row])), typing: typingOf(tenant_id) };
+    return { turns, texts, heard, pickers: new Map(pickers.map((row) => [row.picker_id, row])), typing: kept.get(tenant_id) ?? new Map() };
   };
   const forget = (tenant_id: TenantId) => {
-    if (typings.get(tenant_id)?.size === 0) typings.delete(tenant_id);
+    const typing = loaded.get(tenant_id)?.typing;
+    if (typing !== undefined) kept.set(tenant_id, typing);
+    // Those whose timers have ended it meanwhile, of any tenant, are not kept for one that may never be loaded again.
+    for (const [other, { size }] of kept) if (size === 0) kept.delete(other);
     loaded.delete(tenant_id);
     loading.delete(tenant_id);
   };

@@ -88,7 +88,7 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
             : await store.agentFrames.append(tenant_id, agent_id, [
                 { frame: pickerClosedDown(row, 'expired'), key: `closed:${picker_id}` },
               ]);
-        const waits = ranOut(row, rooms.peek(tenant_id), context);
+        const waits = row.turn_id === null ? {} : ranOut(row, await rooms.of(tenant_id), context);
         return {
           ...waits,
           frames: [pickerClosed(row, { expired: true })],

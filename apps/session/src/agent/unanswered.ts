@@ -12,9 +12,9 @@ import { becomes } from './turn-frames.js';
  */
 
 /** The picker of this row has run out: its turn waits for the agent's next word, if it waited for the answer. */
-export function ranOut(row: PickerRow, room: Room | undefined, { clock, silence }: Pick<Context, 'clock' | 'silence'>): Effects {
-  const state = row.turn_id === null ? undefined : room?.turns.get(row.turn_id);
-  if (room === undefined || state === undefined || !state.accepted || state.ended || state.stop_at !== null) return {};
+export function ranOut(row: PickerRow, room: Room, { clock, silence }: Pick<Context, 'clock' | 'silence'>): Effects {
+  const state = row.turn_id === null ? undefined : room.turns.get(row.turn_id);
+  if (state === undefined || !state.accepted || state.ended || state.stop_at !== null) return {};
   // What an agent does beside its question is not held against it.
   const stands = state.reason === 'waiting_input' || !silence.saidSince(state.agent_id, state.turn_id, row.created_at);
   return stands ? becomes(room, { ...state, unanswered_at: clock.now() }) : {};
@@ -29,14 +29,9 @@ const isWord = (frame: AgentUpFrame): boolean =>
  * The agent goes on with its turn; or its link is back, which may be how it hears of the end of its question. Known at once, so that what the frame
  * makes of the turn says so too.
  */
-export function goesOn(
-  agent_id: AgentId,
-  frame: AgentUpFrame,
-  room: Room | undefined,
-  { clock }: Pick<Context, 'clock'>,
-): Record<string, string> {
-  const state = frame.turn_id === undefined ? undefined : room?.turns.get(frame.turn_id);
-  if (room === undefined || state?.unanswered_at === undefined || state.agent_id !== agent_id) return {};
+export function goesOn(agent_id: AgentId, frame: AgentUpFrame, room: Room, { clock }: Pick<Context, 'clock'>): Record<string, string> {
+  const state = frame.turn_id === undefined ? undefined : room.turns.get(frame.turn_id);
+  if (state?.unanswered_at === undefined || state.agent_id !== agent_id) return {};
   const { unanswered_at: _, ...standing } = state;
   const back = frame.type === 'turn.snapshot';
   if (!back && !isWord(frame)) return {};
