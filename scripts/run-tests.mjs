@@ -1,24 +1,27 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { constants, setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { prepare, root } from './prepare.mjs';
 import { say } from './step.mjs';
 
-/** System tests that kill, freeze, or measure a machine: one at a time, and nothing beside them. */
+/** System tests that kill, freeze, or measure a machine: one at a time, and beside them nothing that does more than calculate. */
 const alone = 'tests/system/(broker|cluster|conformance|fuzz|kills|slow-device)\\.';
+/** A worker keeps the modules of every file it has run, and is slower the more they are: it starts anew. */
+const two = ['--maxWorkers=2', '--workerIdleMemoryLimit=300MB', '--testTimeout=30000'];
 /**
- * In the order of `npm test`. A worker keeps the modules of every file it has run, and is slower the more they are: it starts anew. What starts processes
- * and servers mostly waits for them: two files at a time, but for those that want to be {@link alone}.
+ * In the order of `npm test`. What starts processes and servers mostly waits for them: two files at a time, but for those that want to be
+ * {@link alone}; and what waits for nothing, nor touches a server, runs beside those, with the processors that they leave.
  */
 const runs = [
-  { layers: ['unit', 'contract', 'flow'], args: ['--maxWorkers=2', '--workerIdleMemoryLimit=300MB', '--testTimeout=30000'] },
+  { layers: ['unit', 'flow'], args: two, beside: true },
   { layers: ['system'], paths: [alone], args: ['--runInBand', '--testTimeout=120000'] },
+  { layers: ['contract'], args: two },
   { layers: ['system', 'browser'], paths: [`^(?!.*${alone})`], args: ['--maxWorkers=2', '--testTimeout=120000'] },
 ];
 /** When it is said which tests. */
 const chosenRuns = [
-  runs[0],
+  { layers: ['unit', 'contract', 'flow'], args: two },
   { layers: ['system'], args: ['--runInBand', '--testTimeout=120000'] },
   { layers: ['browser'], args: ['--runInBand', '--testTimeout=120000'] },
 ];
@@ -39,9 +42,17 @@ export async function runTests(args) {
   const results = { passed: 0, failed: 0, skipped: 0 };
   try {
     const env = { ...process.env, ...(servers ? await services(layers, stop) : {}) };
-    for (const { layers: offered, args, paths = [] } of rest.length > 0 ? chosenRuns : runs) {
-      const chosen = offered.filter((layer) => layers.includes(layer));
-      if (chosen.length > 0 && !stop.asked) add(results, await jest(chosen, [...args, ...rest], paths, env, stop));
+    const wanted = (rest.length > 0 ? chosenRuns : runs)
+      .map((run) => ({ ...run, layers: run.layers.filter((layer) => layers.includes(layer)), args: [...run.args, ...rest] }))
+      .filter((run) => run.layers.length > 0);
+    for (let at = 0; at < wanted.length && !stop.asked; at++) {
+      const { beside, ...run } = wanted[at];
+      const together =
+        beside && wanted[at + 1] !== undefined ? [jest(wanted[++at], env, stop), jest(run, env, stop, true)] : [jest(run, env, stop)];
+      for (const { said, ...one } of await Promise.all(together)) {
+        add(results, one);
+        process.stderr.write(said);
+      }
     }
   } finally {
     await stop.all();
@@ -78,11 +89,11 @@ function stopper() {
     })();
     return running;
   };
-  const self = { asked: false, jest: undefined, undo: (one) => void undo.push(one), all };
+  const self = { asked: false, running: new Set(), undo: (one) => void undo.push(one), all };
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.on(signal, () => {
       self.asked = true;
-      self.jest?.kill('SIGTERM');
+      for (const child of self.running) child.kill('SIGTERM');
     });
   }
   return self;
@@ -152,11 +163,16 @@ async function obtain(devstack, layers) {
   return new Map([...wanted.map((name) => [name, find(name)]), ['s3', s3]]);
 }
 
-/** One run of jest, its output straight to the terminal. */
-async function jest(layers, args, paths, env, stop) {
-  say(`\n── ${layers.join(', ')} ──`);
+/**
+ * One run of jest, its output straight to the terminal. One that is `behind` another lets that have the processors, and says what it found
+ * when both are over.
+ */
+async function jest({ layers, args, paths = [] }, env, stop, behind = false) {
+  const title = `── ${layers.join(', ')} ──`;
+  say(behind ? `· beside them, with the processors that they leave: ${layers.join(', ')}` : `\n${title}`);
   const folder = mkdtempSync(join(tmpdir(), 'iris-jest-'));
   const file = join(folder, 'results.json');
+  let said = '';
   const node = [process.execPath, '--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
   const command = [
     ...node,
@@ -171,9 +187,16 @@ async function jest(layers, args, paths, env, stop) {
     const child = spawn(command[0], [...command.slice(1), '--selectProjects', ...layers, ...(paths.length > 0 ? ['--', ...paths] : [])], {
       cwd: root,
       env,
-      stdio: ['inherit', 'ignore', 'inherit'],
+      stdio: ['inherit', 'ignore', behind ? 'pipe' : 'inherit'],
     });
-    stop.jest = child;
+    stop.running.add(child);
+    if (behind) {
+      if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+      said = `\n${title}\n`;
+      child.stderr.setEncoding('utf8').on('data', (text) => {
+        said += text;
+      });
+    }
     // What a test leaves open must not keep everybody waiting: it is said, and counts as a failure.
     let ready_at;
     const look = setInterval(() => {
@@ -186,17 +209,17 @@ async function jest(layers, args, paths, env, stop) {
     child.once('error', reject);
     child.once('close', (code, signal) => {
       clearInterval(look);
+      stop.running.delete(child);
       resolve(signal === null ? code : 1);
     });
   });
-  stop.jest = undefined;
   try {
-    if (!existsSync(file)) return { passed: 0, failed: stop.asked ? 0 : 1, skipped: 0 };
+    if (!existsSync(file)) return { passed: 0, failed: stop.asked ? 0 : 1, skipped: 0, said };
     const results = JSON.parse(readFileSync(file, 'utf8'));
     const skipped = results.numPendingTests + results.numTodoTests;
     // A file that cannot even be loaded has no tests that could fail.
     const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
-    return { passed: results.numPassedTests, failed: Math.max(failed, code !== 0 && failed === 0 ? 1 : 0), skipped };
+    return { passed: results.numPassedTests, failed: Math.max(failed, code !== 0 && failed === 0 ? 1 : 0), skipped, said };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

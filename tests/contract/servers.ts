@@ -62,13 +62,13 @@ export async function restartable(name: string, begin: (run_dir: string, port: n
   };
 }
 
-/** @param keep whether it keeps its data over a restart; an append-only file in `dataDir` */
+/** @param keep whether it keeps its data over a restart: all that it has answered, in `data` */
 export const restartableRedis = ({ keep }: { keep: boolean }): Promise<Restartable & { readonly data: string }> => {
   const program = programOf('redis-server', 'IRIS_TEST_REDIS_URL');
   let data = '';
   return restartable('redis', (run_dir, port) => {
     data = join(run_dir, 'data');
-    return startRedis({ program, run_dir, data, port, keep });
+    return startRedis({ program, run_dir, data, port, keep: keep && 'at once' });
   }).then((server) => ({ ...server, data }));
 };
 
