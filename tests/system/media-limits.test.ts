@@ -1,3 +1,5 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { type Log, silentLog, systemClock } from '@iris/runtime';
 import { type Cluster, cluster, pull, sha256Of, type TestDevice, upload } from '@iris/testkit';
@@ -33,6 +35,32 @@ describe('UPL12: what decodes is stopped at its limits', () => {
       await studio.close();
     }
   }, 120_000);
+
+  test.each([
+    ['while it is still being loaded', false],
+    ['in the middle of a picture that takes minutes', true],
+  ])(
+    'the process does not outlive its worker, which may go %s',
+    async (_, busy) => {
+      const child = fork(program, [String(limits.memory_bytes)], {
+        serialization: 'advanced',
+        stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+      });
+      const gone = once(child, 'exit');
+      if (busy) {
+        const small = await photo();
+        child.send({ n: 1, bytes: small, mime: 'image/jpeg', limits });
+        await once(child, 'message');
+        child.send({ n: 2, bytes: slow, mime: 'image/png', limits });
+        // One thread of several decodes; another one answers, and then the first has begun.
+        child.send({ n: 3, bytes: small, mime: 'image/jpeg', limits });
+        expect(await once(child, 'message')).toMatchObject([{ n: 3 }, undefined]);
+      }
+      child.disconnect();
+      await gone;
+    },
+    60_000,
+  );
 
   test('time: the same; and on another seat others are looked at meanwhile', async () => {
     // Time is over when the test says so.

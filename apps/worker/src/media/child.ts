@@ -13,11 +13,15 @@ export type Seen = { readonly n: number; readonly look: Look } | { readonly n: n
 const memoryCheck_ms = 20;
 const memory_bytes = Number(process.argv[2]);
 
+/** At once: an exit in good order waits until whatever is being decoded has come to its end. */
+const die = () => process.kill(process.pid, 'SIGKILL');
 // What decodes is not JavaScript, and no limit of V8 counts what it takes.
 systemClock.every(memoryCheck_ms, () => {
-  if (process.memoryUsage.rss() > memory_bytes) process.exit(137);
+  if (process.memoryUsage.rss() > memory_bytes) die();
 });
-process.on('disconnect', () => process.exit(0));
+process.on('disconnect', die);
+// Its worker may have gone while this was being loaded, and that is said only once.
+if (!process.connected) die();
 process.on('message', ({ n, bytes, mime, limits }: Sitting) => {
   look(bytes, mime, limits).then(
     (seen) => process.send!({ n, look: seen } satisfies Seen),

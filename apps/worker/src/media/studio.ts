@@ -81,7 +81,9 @@ export function processStudio(deps: { clock: Clock; log: Log; limits: StudioLimi
       const hear = (said: Seen) => {
         if (said.n === sitting.n) 'look' in said ? done(said.look) : done(undefined, said.fault);
       };
-      const gone = (code: number | null) => done(undefined, code === 137 ? 'too much memory' : `its process ended with ${code}`);
+      // It does that to itself, and the kernel does it for the same reason.
+      const gone = (code: number | null, signal: string | null) =>
+        done(undefined, signal === 'SIGKILL' ? 'too much memory' : `its process ended with ${signal ?? code}`);
       const overdue = clock.after(limits.time_ms, () => {
         if (seat.child === own) seat.child = undefined;
         own.kill('SIGKILL');
