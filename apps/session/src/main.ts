@@ -2,12 +2,13 @@ import { natsBus } from '@iris/bus';
 import { bullmqJobs } from '@iris/jobs';
 import { redisOutbox } from '@iris/outbox';
 import type { SessionId } from '@iris/protocol';
-import { loadConfig, runPart } from '@iris/runtime';
+import { collectRarely, loadConfig, runPart } from '@iris/runtime';
 import { migrate, prismaStore } from '@iris/store';
 import { SessionProcessConfig } from './process-config.js';
 import { createSession } from './session.js';
 
 const config = loadConfig(SessionProcessConfig);
+collectRarely();
 
 await runPart('session', config, async ({ instance, life, health, clock, random, log, meter }) => {
   await life.start('migrations', () => migrate(config.postgres_url, log));

@@ -1,6 +1,7 @@
 export * from './attributes.js';
 export * from './bucket.js';
 export * from './clock.js';
+export * from './collector.js';
 export * from './config.js';
 export * from './fair.js';
 export * from './health.js';
