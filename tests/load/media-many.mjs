@@ -1,8 +1,9 @@
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { constants, setPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { runAgent } from '@iris/agent-link';
+import { collectRarely } from '@iris/runtime';
 import { cluster } from '@iris/testkit';
 import { device } from './media-client.mjs';
 
@@ -10,44 +11,28 @@ const MiB = 1024 * 1024;
 const sleep = (ms) => new Promise((resolve) => void setTimeout(resolve, ms));
 const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
 
-/** The way to the server, so many bytes a second for all connections together. */
-async function slow(url, bytes_per_second) {
-  const target = new URL(url);
-  const port = Number(target.port);
-  let next = Date.now();
-  const proxy = createServer((inner) => {
-    const outer = connect(port, target.hostname);
-    inner.on('data', (data) => {
-      inner.pause();
-      next = Math.max(next, Date.now()) + (data.length / bytes_per_second) * 1000;
-      setTimeout(
-        () => {
-          outer.write(data);
-          inner.resume();
-        },
-        Math.max(0, next - Date.now()),
-      );
-    });
-    outer.on('data', (data) => inner.write(data));
-    for (const [one, other] of [
-      [inner, outer],
-      [outer, inner],
-    ])
-      one.on('close', () => other.destroy()).on('error', () => other.destroy());
-  });
-  await new Promise((resolve) => void proxy.listen(0, '127.0.0.1', resolve));
-  target.port = String(proxy.address().port);
-  return { url: target.href, close: () => proxy.close() };
-}
+/** A process of devices, storage or network, which are elsewhere when it is not a test: what it does is not to be at the cost of what is measured. */
+const aside = (file, told) => {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), [JSON.stringify(told)]);
+  setPriority(child.pid, constants.priority.PRIORITY_LOW);
+  return child;
+};
+const heard = (child) => new Promise((resolve) => void child.once('message', resolve));
 
 export async function many(server, dir, count, size_MiB, bytes_per_second, line_MiB, seconds) {
   const size = size_MiB * MiB;
-  const way = await slow(server.url, bytes_per_second);
+  // What this process collects would be taken for what the edge does.
+  collectRarely();
+  const target = new URL(server.url);
+  const way = aside('media-slow-way.mjs', { hostname: target.hostname, port: target.port, bytes_per_second });
+  target.port = String((await heard(way)).port);
+  if (server.pid !== undefined) setPriority(server.pid, constants.priority.PRIORITY_LOW);
   const all = await cluster({
     edges: 1,
     sessions: 1,
     workers: 1,
-    set: { s3_url: way.url, spill_dir: dir, upload_end_ms: 3_600_000, media_ready_ms: 1_000 },
+    node_args: process.env.IRIS_LOAD_NODE_ARGS?.split(' ') ?? [],
+    set: { s3_url: target.href, spill_dir: dir, upload_end_ms: 3_600_000, media_ready_ms: 1_000 },
   });
   const tenant = await all.tenant({ stored_bytes: 2 ** 40, upload_bytes_per_day: 2 ** 40 });
   const other = await all.tenant();
@@ -56,9 +41,9 @@ export async function many(server, dir, count, size_MiB, bytes_per_second, line_
   // Whoever answers nothing: without it, messages would wait in their lane until it is full.
   const agent = runAgent({ gateway: all.edges[0].agent_url, token: other.agent_token, name: 'quiet', async onTurn() {} });
   const told = { url, token: tenant.device_token, count, size, line_bytes: line_MiB * MiB };
-  const uploaders = fork(fileURLToPath(new URL('media-uploaders.mjs', import.meta.url)), [JSON.stringify(told)]);
+  const uploaders = aside('media-uploaders.mjs', told);
   let now = { sent: 0, ended: 0, failed: [] };
-  await new Promise((resolve) => void uploaders.once('message', resolve));
+  await heard(uploaders);
   uploaders.on('message', (said) => {
     now = said;
   });
@@ -112,6 +97,6 @@ export async function many(server, dir, count, size_MiB, bytes_per_second, line_
   for (const one of pair) one.close();
   uploaders.kill();
   await agent.stop();
-  way.close();
+  way.kill();
   await all.close();
 }

@@ -10,6 +10,7 @@ import type { DeviceConnection } from './connection.js';
 import type { Feed } from './feed.js';
 import type { Forward } from './forward.js';
 import type { HttpExchange } from './http-exchange.js';
+import type { Slabs } from './local/slabs.js';
 import type { Asker } from './media-ask.js';
 import type { MediaClaim } from './media-link.js';
 import type { Pages } from './pages.js';
@@ -41,6 +42,7 @@ export interface EdgeContext {
   readonly random: Random;
   readonly outbox: Outbox;
   readonly media: MediaStore;
+  readonly slabs: Slabs;
   readonly newConnectionId: () => ConnectionId;
   readonly groups: SocketGroups;
   readonly config: EdgeConfig;

@@ -20,6 +20,7 @@ import { receive } from './inbound.js';
 import { takesDevices, wasLast } from './last-edge.js';
 import { closed } from './leave.js';
 import { wakePull } from './local/media-pull.js';
+import { slabs } from './local/slabs.js';
 import { mediaOverdue } from './media-ask.js';
 import { serveMedia } from './media-http.js';
 import { metersOf } from './meters.js';
@@ -76,6 +77,7 @@ export function createEdge(deps: EdgeDeps, config: EdgeConfig): Edge {
     log,
     outbox,
     media: deps.media,
+    slabs: slabs(),
     newConnectionId: deps.newConnectionId,
     config,
     meters,

@@ -52,6 +52,21 @@ export function describeBus(name: string, make: () => Promise<BusSetting>): void
       expect((await empty.all)[0]).toHaveLength(0);
     });
 
+    test('who slices what it hears has a copy, and keeps nothing of all that came with it', async () => {
+      const subject = fresh();
+      const shared = new Promise<boolean>((resolve) => {
+        b.subscribe(subject, (data) => resolve(data.slice().buffer === data.buffer));
+      });
+      await b.flush();
+      a.publish(subject, bytes(1, 2, 3));
+      expect(await shared).toBe(false);
+      const asked = fresh();
+      b.serve(asked, () => bytes(4, 5, 6));
+      await b.flush();
+      const answer = await a.request(asked, bytes(1), { timeout_ms: 5_000 });
+      expect([[...answer], answer.slice().buffer === answer.buffer]).toEqual([[4, 5, 6], false]);
+    });
+
     test('one publisher is heard in order', async () => {
       const subject = fresh();
       const { all } = await collect(b, subject, 2_000);

@@ -111,7 +111,7 @@ export async function natsBus({
           return;
         }
         const piece = msg.headers?.get(pieceHeader);
-        const data = piece ? assemble(pieceOf(piece), msg.data) : msg.data;
+        const data = piece ? assemble(pieceOf(piece), plain(msg.data)) : plain(msg.data);
         if (data === undefined) return;
         try {
           handle(data, msg);
@@ -146,7 +146,7 @@ export async function natsBus({
       if (closed) throw new BusClosed(`request to ${subject}`);
       const { data: last, ...options } = sendPieces(subject, data);
       try {
-        return (await nc.request(subject, last, { timeout: timeout_ms, ...options })).data;
+        return plain((await nc.request(subject, last, { timeout: timeout_ms, ...options })).data);
       } catch (error) {
         if (closed || nc.isClosed()) throw new BusClosed(`request to ${subject}`, { cause: error });
         if (error instanceof errors.NoRespondersError || (error instanceof Error && error.cause instanceof errors.NoRespondersError))
@@ -185,6 +185,9 @@ export async function natsBus({
     },
   };
 }
+
+/** The client hands over Buffers, and the `slice` of these is no copy: a frame that somebody keeps would keep all that was read with it. */
+const plain = ({ buffer, byteOffset, length }: Uint8Array): Uint8Array => new Uint8Array(buffer, byteOffset, length);
 
 /** The client wants credentials beside the addresses, not in them. */
 function addressOf(servers: readonly string[]): ConnectionOptions {

@@ -150,6 +150,21 @@ export function describeMedia(name: string, open: () => Promise<MediaUnderTest>)
       }
     });
 
+    test('the memory of a chunk is its giver’s again when it has been taken', async () => {
+      for (const size of [3, MiB]) {
+        const [tenant_id, object_id, data] = [tenant(), id(), bytes(7 * size)];
+        const writer = await media.open(tenant_id, object_id);
+        const memory = Buffer.alloc(size);
+        for (let at = 0; at < data.byteLength; at += size) {
+          memory.set(data.subarray(at, at + size));
+          await writer.append(memory);
+        }
+        memory.fill(0);
+        await writer.finish();
+        expect(sha256((await get(tenant_id, object_id))!)).toBe(sha256(data));
+      }
+    });
+
     test('finish ends it: no more bytes, no second finish, and abort takes nothing back', async () => {
       const [tenant_id, object_id] = [tenant(), id()];
       const writer = await media.open(tenant_id, object_id);

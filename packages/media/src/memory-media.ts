@@ -40,7 +40,8 @@ export function memoryMedia({ clock = systemClock }: { clock?: Clock } = {}): Me
           claim();
           insist();
           for (const chunk of chunks) {
-            one.chunks.push(chunk.slice());
+            // Of a Buffer, `slice` would be the same memory.
+            one.chunks.push(new Uint8Array(chunk));
             one.size += chunk.byteLength;
           }
         },

@@ -84,7 +84,7 @@ export function binary(edge: EdgeContext, connection: DeviceConnection, member: 
   upload.pending += data.length;
   if (upload.pending > edge.config.upload_pending_bytes)
     return fail(edge, member, upload, rateLimited('the disk is slower than this upload', 5_000));
-  upload.queue.push(Buffer.from(data));
+  edge.slabs.fill(upload.queue, data);
   upload.taking ??= take(edge, member, upload).finally(() => {
     upload.taking = undefined;
   });

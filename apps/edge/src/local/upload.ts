@@ -4,6 +4,7 @@ import type { Member } from '../connection.js';
 import type { EdgeContext } from '../context.js';
 import { askAboutMedia } from '../media-ask.js';
 import { anew } from '../media-http-put.js';
+import type { Slab } from './slabs.js';
 
 /** A file that is on its way from a device. */
 export interface Upload {
@@ -21,7 +22,7 @@ export interface Upload {
   /** Bytes that the writer has not taken yet. */
   pending: number;
   /** Those that it has not been given. */
-  queue: Uint8Array[];
+  queue: Slab[];
   /** Ends when the writer has taken all that came. Never rejects. */
   taking: Promise<void> | undefined;
   /** Undefined: while it is asked where to go on, nothing may come. */
@@ -93,10 +94,11 @@ export async function take(edge: EdgeContext, member: Member, upload: Upload): P
   try {
     await upload.ready;
     while (upload.queue.length > 0 && upload.fault === undefined) {
-      const chunks = upload.queue;
+      const taken = upload.queue;
       upload.queue = [];
-      await upload.writer!.append(chunks);
-      for (const chunk of chunks) upload.pending -= chunk.length;
+      await upload.writer!.append(taken.map(({ memory, used }) => memory.subarray(0, used)));
+      for (const { used } of taken) upload.pending -= used;
+      edge.slabs.give(taken);
     }
   } catch (error) {
     fail(edge, member, upload, asRequestError(edge, error, 'append'));
