@@ -241,6 +241,35 @@ describe('uploads', () => {
       { expected: ['*'], unchecked: true },
     ));
 
+  test('LIM12: where the storage stands still, all together keep no more than their bound: those with more than their share come later', () =>
+    onStage(
+      async ({ a, b, world, tenant }) => {
+        const c = await tenant.join('c');
+        const [large, small] = [bytesOf(300 * KiB), bytesOf(100 * KiB)];
+        for (const [device, bytes] of [
+          [a, large],
+          [b, small],
+          [c, small],
+        ] as const) {
+          device.say('media.upload.start', { media_ref: 'mu_1', kind: 'file', mime: 'a/b', size: bytes.length });
+          await device.request('ping');
+        }
+        world.backbone.faults = { ...world.backbone.faults, media_ms: [2_000, 2_000] };
+        sendBytes(a, large.subarray(0, 250 * KiB));
+        sendBytes(b, small);
+        expect(await b.request('ping')).toMatchObject({ type: 'pong' });
+        sendBytes(a, large.subarray(250 * KiB));
+        sendBytes(c, small);
+        const ends = [a, b, c].map((device) => device.request('media.upload.end', { media_ref: 'mu_1' }));
+        expect(await ends[0]).toMatchObject({ type: 'error', payload: { code: 'rate_limited', retry_after_ms: 5_000 } });
+        for (const end of ends.slice(1)) expect(await end).toMatchObject({ payload: { sha256: sha256Of(small) } });
+        // Nothing of it waits any more.
+        world.backbone.faults = { ...world.backbone.faults, media_ms: [0, 0] };
+        expect(await upload(a, 'mu_2', large)).toMatchObject({ payload: { sha256: sha256Of(large) } });
+      },
+      { edges: 1, unchecked: true, edge_config: { uploads_pending_bytes: 300 * KiB, upload_end_ms: 120_000 } },
+    ));
+
   test('LIM12: where nothing may wait for the storage any more, one who sends more is told when to come back; all others go on, on both edges', () =>
     onStage(
       async ({ a, b, world, tenant }) => {

@@ -81,10 +81,16 @@ export function binary(edge: EdgeContext, connection: DeviceConnection, member: 
     return fail(edge, member, upload, unsupported('resume: bytes come when the start is answered'));
   edge.meters.media_bytes.add(data.length, { direction: 'up' });
   if (upload.taking === undefined && upload.writer?.appendNow(data)) return;
-  upload.pending += data.length;
-  if (upload.pending > edge.config.upload_pending_bytes)
+  const { slabs, config } = edge;
+  if (upload.pending + data.length > config.upload_pending_bytes)
     return fail(edge, member, upload, rateLimited('the disk is slower than this upload', 5_000));
-  edge.slabs.fill(upload.queue, data);
+  // Where nothing goes to the disk any more, each may have its share, and others' frames go on.
+  if (
+    slabs.pending + data.length > config.uploads_pending_bytes &&
+    upload.pending + data.length > config.uploads_pending_bytes / slabs.waiting
+  )
+    return fail(edge, member, upload, rateLimited('the disk is slower than all uploads together', 5_000));
+  slabs.fill(upload, data);
   upload.taking ??= take(edge, member, upload).finally(() => {
     upload.taking = undefined;
   });
@@ -139,6 +145,7 @@ export function uploadsLeft(edge: EdgeContext, member: Member): void {
   uploads.held = [];
   if (upload === undefined || upload.fault !== undefined) return;
   upload.fault = unsupported('the connection was lost');
+  edge.slabs.drop(upload);
   uploads.open = undefined;
   giveUp(edge, member, upload, upload.keep);
 }

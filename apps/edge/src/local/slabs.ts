@@ -9,23 +9,58 @@ export interface Slab {
   used: number;
 }
 
+/** An upload, whose bytes wait here. */
+export interface Waiting {
+  /** Bytes that the writer has not taken yet. */
+  pending: number;
+  /** Those that it has not been given. */
+  queue: Slab[];
+}
+
 /** Memory for bytes of uploads until the writer has taken them: the same again and again, since 25 MB of new buffers a second keep the collector busy. */
 export interface Slabs {
-  /** Copies `data` behind what `queue` holds. */
-  fill(queue: Slab[], data: Uint8Array): void;
-  /** Nobody reads them any more. */
-  give(slabs: readonly Slab[]): void;
+  /** Bytes of all uploads together. */
+  readonly pending: number;
+  /** How many of them have any. */
+  readonly waiting: number;
+  /** Copies `data` behind what the upload has in its queue. */
+  fill(upload: Waiting, data: Uint8Array): void;
+  /** The writer is done with them. @param sure that nobody reads them any more; else their memory is not used again */
+  taken(upload: Waiting, slabs: readonly Slab[], sure: boolean): void;
+  /** Nobody wants what is in the queue. */
+  drop(upload: Waiting): void;
 }
 
 export function slabs(): Slabs {
   const spare: Buffer[] = [];
+  let pending = 0;
+  let waiting = 0;
+  const add = (upload: Waiting, bytes: number) => {
+    const before = upload.pending;
+    upload.pending += bytes;
+    pending += bytes;
+    waiting += Number(upload.pending > 0) - Number(before > 0);
+  };
+  const taken = (upload: Waiting, done: readonly Slab[], sure: boolean) => {
+    for (const { memory, used } of done) {
+      add(upload, -used);
+      if (sure && spare.length < spare_max) spare.push(memory);
+    }
+  };
   return {
-    fill(queue, data) {
+    get pending() {
+      return pending;
+    },
+    get waiting() {
+      return waiting;
+    },
+    fill(upload, data) {
+      add(upload, data.length);
       for (let at = 0; at < data.length; ) {
-        let last = queue.at(-1);
+        let last = upload.queue.at(-1);
         if (last === undefined || last.used === slab_bytes) {
           last = { memory: spare.pop() ?? Buffer.allocUnsafeSlow(slab_bytes), used: 0 };
-          queue.push(last);
+          upload.queue.push(last);
         }
         const piece = data.subarray(at, at + slab_bytes - last.used);
         last.memory.set(piece, last.used);
@@ -33,8 +68,7 @@ export function slabs(): Slabs {
         at += piece.length;
       }
     },
-    give(done) {
-      for (const { memory } of done) if (spare.length < spare_max) spare.push(memory);
-    },
+    taken,
+    drop: (upload) => taken(upload, upload.queue.splice(0), true),
   };
 }

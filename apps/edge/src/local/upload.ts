@@ -4,10 +4,10 @@ import type { Member } from '../connection.js';
 import type { EdgeContext } from '../context.js';
 import { askAboutMedia } from '../media-ask.js';
 import { anew } from '../media-http-put.js';
-import type { Slab } from './slabs.js';
+import type { Waiting } from './slabs.js';
 
 /** A file that is on its way from a device. */
-export interface Upload {
+export interface Upload extends Waiting {
   readonly media_ref: string;
   readonly start_id: RequestId | undefined;
   readonly size: number;
@@ -19,10 +19,6 @@ export interface Upload {
   object_id: ObjectId;
   /** Bytes that have come, on this connection and before. */
   received: number;
-  /** Bytes that the writer has not taken yet. */
-  pending: number;
-  /** Those that it has not been given. */
-  queue: Slab[];
   /** Ends when the writer has taken all that came. Never rejects. */
   taking: Promise<void> | undefined;
   /** Undefined: while it is asked where to go on, nothing may come. */
@@ -94,11 +90,14 @@ export async function take(edge: EdgeContext, member: Member, upload: Upload): P
   try {
     await upload.ready;
     while (upload.queue.length > 0 && upload.fault === undefined) {
-      const taken = upload.queue;
-      upload.queue = [];
-      await upload.writer!.append(taken.map(({ memory, used }) => memory.subarray(0, used)));
-      for (const { used } of taken) upload.pending -= used;
-      edge.slabs.give(taken);
+      const taken = upload.queue.splice(0);
+      let sure = false;
+      try {
+        await upload.writer!.append(taken.map(({ memory, used }) => memory.subarray(0, used)));
+        sure = true;
+      } finally {
+        edge.slabs.taken(upload, taken, sure);
+      }
     }
   } catch (error) {
     fail(edge, member, upload, asRequestError(edge, error, 'append'));
@@ -109,7 +108,7 @@ export async function take(edge: EdgeContext, member: Member, upload: Upload): P
 export function fail(edge: EdgeContext, member: Member, upload: Upload, error: RequestError): void {
   if (upload.fault !== undefined) return;
   upload.fault = error;
-  upload.queue = [];
+  edge.slabs.drop(upload);
   giveUp(edge, member, upload, false);
 }
 
