@@ -5,23 +5,23 @@ import { join } from 'node:path';
 import { prepare, root } from './prepare.mjs';
 import { say } from './step.mjs';
 
-/** System tests that kill, freeze, or measure a machine: one at a time, and beside them nothing that does more than calculate. */
+/** System tests that kill, freeze, or measure a machine: one at a time, and beside them nothing that uses the servers of the run. */
 const alone = 'tests/system/(broker|cluster|conformance|fuzz|kills|slow-device)\\.';
 /** A worker keeps the modules of every file it has run, and is slower the more they are: it starts anew. */
-const two = ['--maxWorkers=2', '--workerIdleMemoryLimit=300MB', '--testTimeout=30000'];
+const two = ['--maxWorkers=2', '--workerIdleMemoryLimit=300MB'];
 /**
  * In the order of `npm test`. What starts processes and servers mostly waits for them: two files at a time, but for those that want to be
- * {@link alone}; and what waits for nothing, nor touches a server, runs beside those, with the processors that they leave.
+ * {@link alone}; and what is mostly calculated runs beside those and behind them, with the time that this may take.
  */
 const runs = [
-  { layers: ['unit', 'flow'], args: two, beside: true },
+  { layers: ['unit', 'flow'], args: [...two, '--testTimeout=120000'], beside: alone },
   { layers: ['system'], paths: [alone], args: ['--runInBand', '--testTimeout=120000'] },
-  { layers: ['contract'], args: two },
+  { layers: ['contract'], args: [...two, '--testTimeout=30000'] },
   { layers: ['system', 'browser'], paths: [`^(?!.*${alone})`], args: ['--maxWorkers=2', '--testTimeout=120000'] },
 ];
 /** When it is said which tests. */
 const chosenRuns = [
-  { layers: ['unit', 'contract', 'flow'], args: two },
+  { layers: ['unit', 'contract', 'flow'], args: [...two, '--testTimeout=30000'] },
   { layers: ['system'], args: ['--runInBand', '--testTimeout=120000'] },
   { layers: ['browser'], args: ['--runInBand', '--testTimeout=120000'] },
 ];
@@ -47,8 +47,8 @@ export async function runTests(args) {
       .filter((run) => run.layers.length > 0);
     for (let at = 0; at < wanted.length && !stop.asked; at++) {
       const { beside, ...run } = wanted[at];
-      const together =
-        beside && wanted[at + 1] !== undefined ? [jest(wanted[++at], env, stop), jest(run, env, stop, true)] : [jest(run, env, stop)];
+      const paired = beside !== undefined && wanted[at + 1]?.paths?.includes(beside);
+      const together = paired ? [jest(wanted[++at], env, stop), jest(run, env, stop, true)] : [jest(run, env, stop)];
       for (const { said, ...one } of await Promise.all(together)) {
         add(results, one);
         process.stderr.write(said);
@@ -164,12 +164,12 @@ async function obtain(devstack, layers) {
 }
 
 /**
- * One run of jest, its output straight to the terminal. One that is `behind` another lets that have the processors, and says what it found
- * when both are over.
+ * One run of jest, its output straight to the terminal. One that is `behind` another lets that have the processors first, and says what it found
+ * when both are over. Never rejects: another may be running.
  */
 async function jest({ layers, args, paths = [] }, env, stop, behind = false) {
   const title = `── ${layers.join(', ')} ──`;
-  say(behind ? `· beside them, with the processors that they leave: ${layers.join(', ')}` : `\n${title}`);
+  say(behind ? `· beside them, and behind them in line for the processors: ${layers.join(', ')}` : `\n${title}`);
   const folder = mkdtempSync(join(tmpdir(), 'iris-jest-'));
   const file = join(folder, 'results.json');
   let said = '';
@@ -182,7 +182,7 @@ async function jest({ layers, args, paths = [] }, env, stop, behind = false) {
     `--outputFile=${file}`,
     ...args,
   ];
-  const code = await new Promise((resolve, reject) => {
+  const code = await new Promise((resolve) => {
     // `--json` says the results on standard output too; the report for people goes to the other stream.
     const child = spawn(command[0], [...command.slice(1), '--selectProjects', ...layers, ...(paths.length > 0 ? ['--', ...paths] : [])], {
       cwd: root,
@@ -191,7 +191,11 @@ async function jest({ layers, args, paths = [] }, env, stop, behind = false) {
     });
     stop.running.add(child);
     if (behind) {
-      if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW);
+      try {
+        setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
+      } catch {
+        // A courtesy; it may be gone already, too.
+      }
       said = `\n${title}\n`;
       child.stderr.setEncoding('utf8').on('data', (text) => {
         said += text;
@@ -206,12 +210,16 @@ async function jest({ layers, args, paths = [] }, env, stop, behind = false) {
       say('· the results are there, and something that a test has left open keeps jest running: killed');
       child.kill('SIGKILL');
     }, 5_000);
-    child.once('error', reject);
-    child.once('close', (code, signal) => {
+    const end = (code) => {
       clearInterval(look);
       stop.running.delete(child);
-      resolve(signal === null ? code : 1);
+      resolve(code);
+    };
+    child.once('error', (error) => {
+      say(`· jest cannot be started: ${error.message}`);
+      end(1);
     });
+    child.once('close', (code, signal) => end(signal === null ? code : 1));
   });
   try {
     if (!existsSync(file)) return { passed: 0, failed: stop.asked ? 0 : 1, skipped: 0, said };
@@ -220,6 +228,9 @@ async function jest({ layers, args, paths = [] }, env, stop, behind = false) {
     // A file that cannot even be loaded has no tests that could fail.
     const failed = results.numFailedTests + results.numRuntimeErrorTestSuites;
     return { passed: results.numPassedTests, failed: Math.max(failed, code !== 0 && failed === 0 ? 1 : 0), skipped, said };
+  } catch (error) {
+    say(`· the results of jest cannot be read: ${error.message}`);
+    return { passed: 0, failed: 1, skipped: 0, said };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

@@ -241,7 +241,7 @@ describe('uploads', () => {
       { expected: ['*'], unchecked: true },
     ));
 
-  test('LIM12: where the storage stands still, all together keep no more than their bound: those with more than their share come later', () =>
+  test('LIM12: where the storage stands still, who has more than a share of what all may keep comes later; who has less goes on', () =>
     onStage(
       async ({ a, b, world, tenant }) => {
         const c = await tenant.join('c');
@@ -266,6 +266,28 @@ describe('uploads', () => {
         // Nothing of it waits any more.
         world.backbone.faults = { ...world.backbone.faults, media_ms: [0, 0] };
         expect(await upload(a, 'mu_2', large)).toMatchObject({ payload: { sha256: sha256Of(large) } });
+      },
+      { edges: 1, unchecked: true, edge_config: { uploads_pending_bytes: 600 * KiB, upload_end_ms: 120_000 } },
+    ));
+
+  test('LIM12: however many come with however little, while the storage stands still no more memory is taken than all may have', () =>
+    onStage(
+      async ({ world, tenant }) => {
+        const bytes = bytesOf(20 * KiB);
+        const devices = await Promise.all(Array.from({ length: 20 }, (_, n) => tenant.join(`d${n}`)));
+        for (const device of devices) {
+          device.say('media.upload.start', { media_ref: 'mu_1', kind: 'file', mime: 'a/b', size: bytes.length });
+          await device.request('ping');
+        }
+        world.backbone.faults = { ...world.backbone.faults, media_ms: [2_000, 2_000] };
+        for (const device of devices) {
+          sendBytes(device, bytes);
+          await device.request('ping');
+        }
+        const answers = await Promise.all(devices.map((device) => device.request('media.upload.end', { media_ref: 'mu_1' })));
+        // A piece of memory has 64 KiB, and the last one may begin below the bound.
+        expect(answers.map(({ type }) => type).filter((type) => type === 'media.upload.ack')).toHaveLength(5);
+        for (const { type, payload } of answers) if (type === 'error') expect(payload.code).toBe('rate_limited');
       },
       { edges: 1, unchecked: true, edge_config: { uploads_pending_bytes: 300 * KiB, upload_end_ms: 120_000 } },
     ));

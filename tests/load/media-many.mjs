@@ -11,7 +11,7 @@ const MiB = 1024 * 1024;
 const sleep = (ms) => new Promise((resolve) => void setTimeout(resolve, ms));
 const rss = (pid) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]) / 1024;
 
-/** A process of devices, storage or network, which are elsewhere when it is not a test: what it does is not to be at the cost of what is measured. */
+/** A process of devices or network, which are elsewhere when it is not a test: what it does is not to be at the cost of what is measured. */
 const aside = (file, told) => {
   const child = fork(fileURLToPath(new URL(file, import.meta.url)), [JSON.stringify(told)]);
   setPriority(child.pid, constants.priority.PRIORITY_LOW);
@@ -26,7 +26,6 @@ export async function many(server, dir, count, size_MiB, bytes_per_second, line_
   const target = new URL(server.url);
   const way = aside('media-slow-way.mjs', { hostname: target.hostname, port: target.port, bytes_per_second });
   target.port = String((await heard(way)).port);
-  if (server.pid !== undefined) setPriority(server.pid, constants.priority.PRIORITY_LOW);
   const all = await cluster({
     edges: 1,
     sessions: 1,

@@ -70,7 +70,8 @@ function noise({ url, token }) {
   process.on('message', (word) => {
     if (word === 'count') process.send({ ...count });
     else on = word === 'on';
-    if (word === 'on') since = performance.now();
+    if (word !== 'on') return;
+    since = performance.now();
     for (const line of lines) line.sent = 0;
   });
   let serial = 0;

@@ -111,8 +111,9 @@ export async function natsBus({
           return;
         }
         const piece = msg.headers?.get(pieceHeader);
-        const data = piece ? assemble(pieceOf(piece), plain(msg.data)) : plain(msg.data);
-        if (data === undefined) return;
+        const whole = piece ? assemble(pieceOf(piece), plain(msg.data)) : msg.data;
+        if (whole === undefined) return;
+        const data = plain(whole);
         try {
           handle(data, msg);
         } catch (error) {

@@ -155,11 +155,12 @@ export function describeMedia(name: string, open: () => Promise<MediaUnderTest>)
         const [tenant_id, object_id, data] = [tenant(), id(), bytes(7 * size)];
         const writer = await media.open(tenant_id, object_id);
         const memory = Buffer.alloc(size);
+        const cut = Math.ceil(size / 3);
         for (let at = 0; at < data.byteLength; at += size) {
           memory.set(data.subarray(at, at + size));
-          await writer.append(memory);
+          await writer.append(at % 2 === 0 ? memory : [memory.subarray(0, cut), memory.subarray(cut)]);
+          memory.fill(0);
         }
-        memory.fill(0);
         await writer.finish();
         expect(sha256((await get(tenant_id, object_id))!)).toBe(sha256(data));
       }

@@ -84,11 +84,10 @@ export function binary(edge: EdgeContext, connection: DeviceConnection, member: 
   const { slabs, config } = edge;
   if (upload.pending + data.length > config.upload_pending_bytes)
     return fail(edge, member, upload, rateLimited('the disk is slower than this upload', 5_000));
-  // Where nothing goes to the disk any more, each may have its share, and others' frames go on.
-  if (
-    slabs.pending + data.length > config.uploads_pending_bytes &&
-    upload.pending + data.length > config.uploads_pending_bytes / slabs.waiting
-  )
+  // Where nothing goes to the disk any more, half of it is for those that have less than their share.
+  const held = slabs.held_bytes + data.length;
+  const half = config.uploads_pending_bytes / 2;
+  if (held > config.uploads_pending_bytes || (held > half && upload.pending + data.length > half / slabs.waiting))
     return fail(edge, member, upload, rateLimited('the disk is slower than all uploads together', 5_000));
   slabs.fill(upload, data);
   upload.taking ??= take(edge, member, upload).finally(() => {

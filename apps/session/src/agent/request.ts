@@ -5,7 +5,7 @@ import { agentMessageId } from '../rules/ids.js';
 import { agentFrameHandler } from './frames.js';
 import { agentHistory, agentSearch } from './request-frames.js';
 import { namerOf } from './scope.js';
-import { goesOn } from './unanswered.js';
+import { asItStands, goesOn } from './unanswered.js';
 
 /** Deletions go into the outbox's past, so everything ahead of them must be in it. */
 const apart: ReadonlySet<string> = new Set(['message.delete']);
@@ -39,7 +39,7 @@ export async function agentRequest(request: Omit<AgentRequest, 'deleted'>, conte
   const handle = agentFrameHandler(frame.type);
   if (handle === undefined) throw unsupported(`${frame.type}: not handled here`);
   let effects: AgentEffects = {};
-  let goingOn: Record<string, string> = {};
+  let goes = false;
   try {
     const placing = emitter.emit({
       kind: 'change',
@@ -47,8 +47,13 @@ export async function agentRequest(request: Omit<AgentRequest, 'deleted'>, conte
       ...(apart.has(frame.type) ? { place: 'fresh' as const } : {}),
       about: aboutOf(request),
       async run(deleted) {
-        // Of every try: the first takes it out of the room, and a later one writes it.
-        if (frame.turn_id !== undefined) goingOn = { ...goingOn, ...goesOn(request.agent_id, frame, await rooms.of(tenant_id), context) };
+        let goingOn: Record<string, string> = {};
+        if (frame.turn_id !== undefined) {
+          const room = await rooms.of(tenant_id);
+          // Of several tries the first takes it out of the room, and each writes what has become of the turn meanwhile.
+          goes = goesOn(request.agent_id, frame, room, context) || goes;
+          if (goes) goingOn = asItStands(room, frame.turn_id);
+        }
         const handled = await withReply(request, await handle({ ...request, deleted }, context), context);
         effects = { ...handled, values: { ...goingOn, ...handled.values } };
         return effects;

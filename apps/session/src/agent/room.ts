@@ -74,6 +74,8 @@ export interface Rooms {
   peek(tenant_id: TenantId): Room | undefined;
   /** It may be behind the truth, or ahead of it: load it again when it is needed. */
   forget(tenant_id: TenantId): void;
+  /** Drop what is left here of forgotten ones, as far as it has come to its end. */
+  tidy(): void;
   all(): IterableIterator<[TenantId, Room]>;
   /** All that is known here of the tenant, as values; what a new outbox must be told. */
   values(tenant_id: TenantId): Record<string, string>;
@@ -86,8 +88,13 @@ export const textKey = (message_id: MessageId): string => `text:${message_id}`;
 export function createRooms({ store, outbox, clock, log }: { store: Store; outbox: Outbox; clock: Clock; log: Log }): Rooms {
   const loaded = new Map<TenantId, Room>();
   const loading = new Map<TenantId, Promise<Room>>();
-  /** Of rooms that were forgotten: devices were told of it by this instance alone, and nothing but its timer ends it. */
-  const kept = new Map<TenantId, Room['typing']>();
+  /** Devices were told of it by this instance alone, and nothing but its timer ends it: it outlives what is loaded. */
+  const typings = new Map<TenantId, Room['typing']>();
+  const typingOf = (tenant_id: TenantId): Room['typing'] => {
+    const typing: Room['typing'] = typings.get(tenant_id) ?? new Map();
+    typings.set(tenant_id, typing);
+    return typing;
+  };
 
   const load = async (tenant_id: TenantId): Promise<Room> => {
     const [values, rows, pickers] = await Promise.all([
@@ -114,13 +121,9 @@ export function createRooms({ store, outbox, clock, log }: { store: Store; outbo
     // What an instance left that died between ending a turn and forgetting it.
     const left = [...values.keys()].filter((name) => /^(?:turn|text|heard):/.test(name) && !used.has(name));
     if (left.length > 0) await outbox.put(tenant_id, Object.fromEntries(left.map((name) => [name, null])));
-    return { turns, texts, heard, pickers: new Map(pickers.map((row) => [row.picker_id, row])), typing: kept.get(tenant_id) ?? new Map() };
+    return { turns, texts, heard, pickers: new Map(pickers.map((row) => [row.picker_id, row])), typing: typingOf(tenant_id) };
   };
   const forget = (tenant_id: TenantId) => {
-    const typing = loaded.get(tenant_id)?.typing;
-    if (typing !== undefined) kept.set(tenant_id, typing);
-    // Those whose timers have ended it meanwhile, of any tenant, are not kept for one that may never be loaded again.
-    for (const [other, { size }] of kept) if (size === 0) kept.delete(other);
     loaded.delete(tenant_id);
     loading.delete(tenant_id);
   };
@@ -143,6 +146,10 @@ export function createRooms({ store, outbox, clock, log }: { store: Store; outbo
     },
     peek: (tenant_id) => loaded.get(tenant_id),
     forget,
+    tidy() {
+      for (const [tenant_id, { size }] of typings)
+        if (size === 0 && !loaded.has(tenant_id) && !loading.has(tenant_id)) typings.delete(tenant_id);
+    },
     all: () => loaded.entries(),
     values(tenant_id) {
       const room = loaded.get(tenant_id);

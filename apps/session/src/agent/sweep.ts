@@ -134,6 +134,7 @@ export function startSweep(deps: { context: Context; session_id: SessionId; watc
     const now = clock.now();
     if (now - last > frozen_ms + config.sweep_ms || !deps.busConnected()) listening = now;
     last = now;
+    rooms.tidy();
     if (busy) return;
     busy = true;
     sweep()

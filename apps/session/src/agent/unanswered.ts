@@ -28,16 +28,23 @@ const isWord = (frame: AgentUpFrame): boolean =>
 /**
  * The agent goes on with its turn; or its link is back, which may be how it hears of the end of its question. Known at once, so that what the frame
  * makes of the turn says so too.
+ * @returns whether the turn's value is to be written
  */
-export function goesOn(agent_id: AgentId, frame: AgentUpFrame, room: Room, { clock }: Pick<Context, 'clock'>): Record<string, string> {
+export function goesOn(agent_id: AgentId, frame: AgentUpFrame, room: Room, { clock }: Pick<Context, 'clock'>): boolean {
   const state = frame.turn_id === undefined ? undefined : room.turns.get(frame.turn_id);
-  if (state?.unanswered_at === undefined || state.agent_id !== agent_id) return {};
+  if (state?.unanswered_at === undefined || state.agent_id !== agent_id) return false;
   const { unanswered_at: _, ...standing } = state;
   const back = frame.type === 'turn.snapshot';
-  if (!back && !isWord(frame)) return {};
+  if (!back && !isWord(frame)) return false;
   const next: TurnState = back ? { ...standing, unanswered_at: clock.now() } : standing;
   room.turns.set(state.turn_id, next);
-  return { [turnKey(state.turn_id)]: JSON.stringify(next) };
+  return true;
+}
+
+/** The value of a turn as it stands now. */
+export function asItStands(room: Room, turn_id: TurnId): Record<string, string> {
+  const state = room.turns.get(turn_id);
+  return state === undefined ? {} : { [turnKey(turn_id)]: JSON.stringify(state) };
 }
 
 /** Whether the agent has had its time, since it could be heard. Another question of the turn that is still open has a time of its own. */

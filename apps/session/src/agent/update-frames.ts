@@ -6,7 +6,7 @@ import { agentMessageId } from '../rules/ids.js';
 import type { AgentLink } from './link.js';
 import { type Room, type TextState, type TurnState, textKey } from './room.js';
 import { nextText, reasoningOut, updateOut } from './turn-frames.js';
-import { goesOn } from './unanswered.js';
+import { asItStands, goesOn } from './unanswered.js';
 
 /**
  * Ephemeral frames of an agent: shown live, and the text so far kept for who joins and for the end of a turn that is cut short. They belong to
@@ -17,8 +17,7 @@ export async function agentUpdate(link: AgentLink, frame: AgentUpFrame, order: n
   context.silence.heard(link.agent_id, frame.turn_id);
   if (!isNewest(link, frame, order)) return;
   const room = await context.rooms.of(tenant_id);
-  const goingOn = goesOn(link.agent_id, frame, room, context);
-  if (Object.keys(goingOn).length > 0) context.emitter.put(tenant_id, goingOn);
+  if (goesOn(link.agent_id, frame, room, context)) context.emitter.put(tenant_id, asItStands(room, frame.turn_id!));
   const state = frame.turn_id === undefined ? undefined : room.turns.get(frame.turn_id);
   if (frame.turn_id !== undefined && (state === undefined || state.ended || state.agent_id !== link.agent_id)) return;
   if (frame.type === 'typing' || frame.type === 'typing.stop') {
