@@ -46,8 +46,8 @@ export const EdgeConfig = Type.Object({
   upload_end_ms: ms(30_000, 'from the end of an upload to its answer'),
   upload_pending_bytes: bytes(32 * 1024 * 1024, 'of one upload that wait for the disk; over it the upload fails'),
   uploads_pending_bytes: bytes(
-    128 * 1024 * 1024,
-    'of memory in which all uploads together wait for the disk; from half of it on those fail that have more than their share',
+    512 * 1024 * 1024,
+    'of memory in which all uploads together wait for the disk; from half of it on those fail that have more than their share; less where an edge has less',
   ),
   upload_frame_bytes: bytes(16 * 1024, 'in a frame of an upload from which on it does not count against the rate of frames'),
 
