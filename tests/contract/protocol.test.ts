@@ -177,7 +177,8 @@ describe('JSON Schema', () => {
         const theirs = ajv.compile(plainSchemas.get(name)!)(payload);
         // A rule beyond the schema may refuse what fits it, never the reverse.
         if (ours === undefined || row.refine === undefined) expect([name, payload, theirs]).toEqual([name, payload, ours === undefined]);
-        if (ours !== undefined) expect(ours).toMatch(/^(?!payload: does not fit)[^:]{1,200}: ./);
+        // A name of the sender's may have any character in it.
+        if (ours !== undefined) expect(ours).toMatch(/^(?!payload: does not fit).{1,200}?: ./s);
       }),
       { numRuns: 3_000 },
     );
