@@ -430,7 +430,28 @@ describe('PIC16 C38: an agent that does nothing about a question that ran out', 
       { sessions: 1 },
     ));
 
-  test('a question that runs out with an instance that has not looked at its tenant yet is one like any other', () =>
+  test('a word that is stored only at a later try counts as well, with whoever takes the turn over', () =>
+    onStage(
+      async (stage) => {
+        const { world, b } = stage;
+        stayAttached(stage);
+        const { turn } = await ask(stage);
+        world.backbone.failStore = true;
+        turn.message('so be it');
+        await world.advance(3_000);
+        world.backbone.failStore = false;
+        await b.next(({ type, payload }) => type === 'message' && payload.text === 'so be it');
+        for (const session of world.sessions) session.kill();
+        await world.startSession();
+        await world.advance(120_000);
+        expect([isStopped(stage), b.frames('agent.idle')]).toEqual([false, []]);
+        turn.end();
+        await b.next('agent.idle');
+      },
+      { sessions: 1, expected: ['*'] },
+    ));
+
+  test('a question that runs out while instances come and go is one like any other', () =>
     onStage(
       async (stage) => {
         const { world, agent, a, b } = stage;
@@ -440,8 +461,10 @@ describe('PIC16 C38: an agent that does nothing about a question that ran out', 
         turn.picker('approval', { choices, expires_at: world.time.now() + 10_000 });
         turn.busy('waiting_input');
         await b.next('picker.approval');
-        for (const session of world.sessions) session.kill();
-        await world.startSession();
+        // What it knew of the tenant goes with each instance that comes, and it has it again when that has gone.
+        const others = [await world.startSession(), await world.startSession(), await world.startSession()];
+        await world.advance(3_000);
+        for (const session of others) session.kill();
         await world.advance(90_000);
         expect(b.frames('picker.closed')).toMatchObject([{ payload: { expired: true } }]);
         expect(isStopped(stage)).toBe(true);
